@@ -65,7 +65,7 @@ func readSecret(file string) (string, error) {
 // dial makes the sender of each service. A secret that is not there is an error now, so that
 // whoever starts this learns of it.
 func dial(ctx context.Context, f config.File, secrets, cluster string) (map[string]send.Sender, error) {
-	client := &http.Client{Timeout: send.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: send.Timeout, CheckRedirect: send.NoRedirect}
 	senders := map[string]send.Sender{}
 	var wrong []error
 	for _, s := range f.Services {

@@ -504,11 +504,23 @@ func TestWhatIsReadOfObjects(t *testing.T) {
 	e, ours := EventOf(&corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: "u", CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{
 			contract.AnnotationEventFacts: "{", contract.AnnotationEventDeadline: "soon", contract.AnnotationEventKind: "spot", contract.AnnotationEventID: "i"}},
-		Source: corev1.EventSource{Component: contract.AppAgent}, Reason: "R", InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n"},
+		Source: corev1.EventSource{Component: contract.AppAgent}, Reason: contract.EventNoticed, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n"},
 	}, "ours")
-	want := Event{UID: "u", Writer: contract.AppAgent, At: noon, Reason: "R", Kind: "Node", Object: "n", Notice: contract.Noticed{ID: "i", Kind: contract.KindSpot}}
+	want := Event{UID: "u", Writer: contract.AppAgent, At: noon, Reason: contract.EventNoticed, Kind: "Node", Object: "n", Notice: contract.Noticed{ID: "i", Kind: contract.KindSpot}}
 	if diff := cmp.Diff(want, e); diff != "" || !ours {
 		t.Error(diff)
+	}
+	agents := func(reason string) (Event, bool) {
+		return EventOf(&corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: "u", CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{contract.AnnotationEventFacts: `{"group":"payments","cause":"log in at evil.example"}`}},
+			Source:     corev1.EventSource{Component: contract.AppAgent}, Reason: reason, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n"},
+		}, "ours")
+	}
+	if e, ours := agents(contract.EventScaleUpFailed); ours {
+		t.Errorf("an agent is heard about a group: %+v", e)
+	}
+	if e, ours := agents(contract.EventBadRequest); !ours || e.Facts.Group != "" {
+		t.Errorf("of an agent's own Event: %+v, %v", e, ours)
 	}
 	n := NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{
 		contract.AnnotationDrainRequest: "{", contract.AnnotationDrainReport: "x", contract.AnnotationNotices: "["}}})

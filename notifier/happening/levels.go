@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
 )
@@ -129,11 +131,12 @@ func (f *fold) blocked() []Happening {
 	return seen
 }
 
-// namespaces of what is named as namespace/name.
+// namespaces of what is named as namespace/name, perhaps with words before that, as in pod shop/web-1.
 func namespaces(names []string) []string {
 	var list []string
 	for _, name := range names {
-		if namespace, _, ok := strings.Cut(name, "/"); ok && !strings.Contains(namespace, " ") {
+		before, _, ok := strings.Cut(name, "/")
+		if namespace := before[strings.LastIndex(before, " ")+1:]; ok && len(validation.IsDNS1123Label(namespace)) == 0 {
 			list = union(list, []string{namespace})
 		}
 	}

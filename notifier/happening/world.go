@@ -1,6 +1,7 @@
 package happening
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,9 +107,16 @@ type Event struct {
 	Instance string
 }
 
+// ofAgents are the reasons of agents' Events. Who has the token of one may write an Event of another reason in
+// its name, and be heard about groups so.
+var ofAgents = []string{
+	contract.EventNoticed, contract.EventDrainWaiting, contract.EventDrainStarted, contract.EventDrainBlocked, contract.EventDrained, contract.EventDrainFailed,
+	contract.EventDrainUndone, contract.EventUncordoned, contract.EventPodOverdue, contract.EventEvictionForced, contract.EventBadRequest, contract.EventNotConfined,
+}
+
 // EventOf reads an Event. ok is false where it is not believed to be of Windlass.
 func EventOf(e *corev1.Event, namespace string) (Event, bool) {
-	if !contract.Believed(e, namespace) {
+	if !contract.Believed(e, namespace) || e.Source.Component == contract.AppAgent && !slices.Contains(ofAgents, e.Reason) {
 		return Event{}, false
 	}
 	event := Event{
@@ -120,7 +128,7 @@ func EventOf(e *corev1.Event, namespace string) (Event, bool) {
 	if kind := e.Annotations[contract.AnnotationEventKind]; kind != "" {
 		event.Notice.Kind = known(contract.Kind(kind))
 	}
-	if value, ok := e.Annotations[contract.AnnotationEventFacts]; ok {
+	if value, ok := e.Annotations[contract.AnnotationEventFacts]; ok && event.Writer != contract.AppAgent {
 		if facts, err := contract.ParseFacts(value); err == nil {
 			facts.Group, facts.Zone, facts.ID = name(facts.Group), name(facts.Zone), contract.Shorten(facts.ID, mostID)
 			facts.For, facts.Namespaces = few(facts.For), few(facts.Namespaces)

@@ -15,6 +15,7 @@ import (
 
 	"windlass.dev/windlass/notifier/delivery"
 	"windlass.dev/windlass/notifier/happening"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Message is what every service can show in its way.
@@ -60,6 +61,7 @@ func Of(m delivery.Message, c Cluster) Message {
 	default:
 		out.several(m.Of)
 	}
+	out.Title, out.Text = contract.OneLine(out.Title), contract.OneLine(out.Text)
 	out.ID = id(m)
 	out.fact("Cluster", c.Name)
 	if c.Nodes > 0 {
@@ -83,9 +85,10 @@ func id(m delivery.Message) string {
 	return fmt.Sprintf("%s.%d.%d", text, len(m.Of), revision)
 }
 
+// fact adds one. What tenants name stands in it, and must not look like other facts.
 func (m *Message) fact(name, value string) {
 	if value != "" {
-		m.Facts = append(m.Facts, Fact{name, value})
+		m.Facts = append(m.Facts, Fact{name, contract.OneLine(value)})
 	}
 }
 

@@ -39,7 +39,7 @@ func (h *header) RoundTrip(r *http.Request) (*http.Response, error) {
 // NewCloudEvents returns one for a URL, which may be a secret. The source is the cluster's name.
 func NewCloudEvents(url, cluster string, transport http.RoundTripper) (*CloudEvents, error) {
 	last := &header{next: transport}
-	client, err := cloudevents.NewClientHTTP(cloudevents.WithTarget(url), cehttp.WithClient(http.Client{Transport: last}))
+	client, err := cloudevents.NewClientHTTP(cloudevents.WithTarget(url), cehttp.WithClient(http.Client{Transport: last, CheckRedirect: NoRedirect}))
 	if err != nil {
 		return nil, fail("CloudEvents", err, url)
 	}

@@ -49,6 +49,10 @@ func Failed(text string) *Error { return &Error{text: text} }
 // Timeout is how long one try takes at most.
 const Timeout = 20 * time.Second
 
+// NoRedirect has a client take an answer that sends it elsewhere as it is. To follow would make a message
+// a question without a body, or bring it to a host that nobody named.
+func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // mostAfter bounds what a service may ask for.
 const mostAfter = time.Hour
 

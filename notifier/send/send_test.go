@@ -287,7 +287,7 @@ func TestWebhookErrors(t *testing.T) {
 	} {
 		hook := serve(t, c.answer)
 		client := hook.Client()
-		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		client.CheckRedirect = NoRedirect
 		_, err := NewWebhook(hook.URL+secret, client).Send(t.Context(), message)
 		hold(t, err, c.want, "XXXXXXXXXXXX", "T00000000")
 	}

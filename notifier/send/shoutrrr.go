@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"log"
+	"slices"
+	"strings"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 
 	"windlass.dev/windlass/notifier/render"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Shoutrrr posts to whatever service a URL of shoutrrr names.
@@ -60,7 +63,9 @@ func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
 	case err := <-s.pending.result:
 		s.pending = nil
 		if err != nil {
-			return "", fail("shoutrrr", err, s.url)
+			failed := fail("shoutrrr", err, s.url)
+			failed.Refused = slices.ContainsFunc(final, func(words string) bool { return strings.Contains(err.Error(), words) })
+			return "", failed
 		}
 		return "", nil
 	case <-ctx.Done():
@@ -68,9 +73,16 @@ func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
 	}
 }
 
+// final are the words of errors that another try cannot mend, or that would send once more what some have
+// had: shoutrrr's errors have no other mark.
+var final = []string{"some recipients", "max length", "max size"}
+
+// mostPlain is less than any service takes: Telegram 4,096 characters.
+const mostPlain = 4000
+
 func (s *Shoutrrr) call(m render.Message) *pending {
 	params := types.Params{}
-	text := m.Plain()
+	text := contract.Shorten(m.Plain(), mostPlain)
 	if !m.Own {
 		params.SetTitle(m.Title)
 	}

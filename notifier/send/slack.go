@@ -109,7 +109,7 @@ func slackMessage(m render.Message) (string, slack.Blocks) {
 	title := sign + " " + m.Title
 	set := []slack.Block{slack.NewHeaderBlock(slack.NewTextBlockObject(slack.PlainTextType, contract.Shorten(title, mostHeader), true, false))}
 	if m.Text != "" {
-		set = append(set, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten(render.ForSlack.Replace(m.Text), mostSection), false, false), nil, nil))
+		set = append(set, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten(render.ForSlack.Replace(m.Text), mostSection), false, true), nil, nil))
 	}
 	facts := m.Facts
 	if more := len(facts) - mostFacts; more > 0 {
@@ -118,7 +118,7 @@ func slackMessage(m render.Message) (string, slack.Blocks) {
 	for some := range slices.Chunk(facts, mostFields) {
 		var fields []*slack.TextBlockObject
 		for _, f := range some {
-			fields = append(fields, slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten("*"+render.ForSlack.Replace(f.Name)+"*\n"+render.ForSlack.Replace(f.Value), mostField), false, false))
+			fields = append(fields, slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten("*"+render.ForSlack.Replace(f.Name)+"*\n"+render.ForSlack.Replace(f.Value), mostField), false, true))
 		}
 		set = append(set, slack.NewSectionBlock(nil, fields, nil))
 	}
