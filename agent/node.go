@@ -239,7 +239,7 @@ func (l *loop) tookRead(node *corev1.Node, err error) {
 	}
 	n.reads.fail(time.Now(), err)
 	l.hearRefusal(err)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // else it is a proxy's answer
 		l.lose()
 	}
 	l.logFailure("reading the node failed, retrying", err, n.reads.failures)

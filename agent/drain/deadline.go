@@ -10,15 +10,26 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// findDeadlines finds when the instance goes, by whichever notice is the first.
+// findDeadlines finds when the instance goes, by whichever notice is the first. One whose moment has passed,
+// with the machine still there, says nothing while another is to come.
 func (d *decision) findDeadlines() {
+	var passed time.Time
 	for _, n := range d.drains {
 		announced := contract.At(n.Deadline).Time
 		d.announced = notice.Earliest(d.announced, announced)
-		d.deadline = notice.Earliest(d.deadline, notice.Earliest(announced, d.guess(n)))
+		for _, at := range []time.Time{announced, d.guess(n)} {
+			if at.After(d.Now) {
+				d.deadline = notice.Earliest(d.deadline, at)
+			} else {
+				passed = notice.Earliest(passed, at)
+			}
+		}
 		if announced.After(d.Now) {
 			d.toCome = notice.Earliest(d.toCome, announced)
 		}
+	}
+	if d.deadline.IsZero() {
+		d.deadline = passed
 	}
 }
 
@@ -114,8 +125,10 @@ func (d *decision) near(left time.Duration) bool {
 	return !d.toCome.IsZero() && d.due(d.toCome.Add(-left))
 }
 
-// hasFailed reports whether an announced deadline has passed.
-func (d *decision) hasFailed() bool { return !d.announced.IsZero() && d.due(d.announced) }
+// hasFailed reports whether an announced deadline has passed, and none is to come.
+func (d *decision) hasFailed() bool {
+	return !d.announced.IsZero() && d.due(d.announced) && d.isLate()
+}
 
 // isLate reports whether the deadline has passed, be it a guess.
 func (d *decision) isLate() bool { return !d.deadline.IsZero() && d.due(d.deadline) }

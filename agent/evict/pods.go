@@ -179,21 +179,44 @@ func lean(pod *corev1.Pod) *corev1.Pod {
 			CreationTimestamp:          pod.CreationTimestamp,
 			DeletionTimestamp:          pod.DeletionTimestamp,
 			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-			Labels:                     pod.Labels,
+			Labels:                     leanLabels(pod.Labels),
 			Annotations:                contract.Only(pod.Annotations, drainable.Annotations),
-			OwnerReferences:            pod.OwnerReferences,
+			OwnerReferences:            slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(o metav1.OwnerReference) bool { return o.Controller == nil || !*o.Controller }),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:                      pod.Spec.NodeName,
 			Priority:                      pod.Spec.Priority,
 			PriorityClassName:             pod.Spec.PriorityClassName,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
-			Tolerations:                   pod.Spec.Tolerations,
+			Tolerations:                   slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), isOfNoDrain),
 			Volumes:                       leanVolumes(pod.Spec.Volumes),
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions},
 	}
 }
+
+// mostLabels is how many bytes of a pod's labels are kept, in keys and values: they tell which budget guards
+// it, so that few are asked for in vain, and the API server has no bound for them.
+const mostLabels = 16 << 10
+
+func leanLabels(labels map[string]string) map[string]string {
+	bytes := 0
+	for key, value := range labels {
+		bytes += len(key) + len(value)
+	}
+	if bytes > mostLabels {
+		return nil
+	}
+	return labels
+}
+
+// isOfNoDrain reports whether a toleration is for a taint that no drain has.
+func isOfNoDrain(t corev1.Toleration) bool {
+	return t.Key != "" && t.Key != contract.TaintDraining && t.Key != corev1.TaintNodeUnschedulable
+}
+
+// mostVolumes is how many volumes of a pod are kept, more than a node can have attached.
+const mostVolumes = 256
 
 // leanVolumes keeps those that are lost with the node, and those that are
 // attached to it.
@@ -204,7 +227,7 @@ func leanVolumes(volumes []corev1.Volume) []corev1.Volume {
 		if v.Ephemeral != nil {
 			kept.Ephemeral = &corev1.EphemeralVolumeSource{} // its template makes no difference here
 		}
-		if kept != (corev1.VolumeSource{}) {
+		if kept != (corev1.VolumeSource{}) && len(out) < mostVolumes {
 			out = append(out, corev1.Volume{Name: v.Name, VolumeSource: kept})
 		}
 	}
