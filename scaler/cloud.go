@@ -35,6 +35,8 @@ type cloud interface {
 type groupReader interface {
 	observe.Groups
 	Run(ctx context.Context)
+	// Forget has it be as if nothing had been read: for who begins to lead.
+	Forget()
 	Read(ctx context.Context) error
 	ReadFor(ctx context.Context, wait time.Duration)
 	// Follow has Groups know what calls of ours have changed since the latest reading. It returns

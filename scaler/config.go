@@ -168,7 +168,7 @@ func (s *settings) registerRun(flags *pflag.FlagSet) {
 	flags.StringVar(&s.address, "metrics-address", defaultAddress, "where to serve /metrics, /healthz and /livez; empty for nowhere")
 	flags.Uint16Var(&s.verdictsPort, "verdicts-port", defaultVerdictsPort, "the port of 127.0.0.1 where the latest plan is served with every verdict, as JSON, for kubectl port-forward, and where kubectl windlass plan asks what would be done now; 0 for none")
 	flags.BoolVar(&s.writeCASStatus, "write-status-configmap", true, "also keep the config map in which a Cluster Autoscaler reports its status, for programs that read it; not while one is alive")
-	flags.StringVar(&s.casStatusName, "status-config-map-name", contract.ConfigMapClusterAutoscalerStatus, "the name of that config map; it is in our own namespace")
+	flags.StringVar(&s.casStatusName, "status-config-map-name", contract.ConfigMapClusterAutoscalerStatus, "the name of that config map; it is in our own namespace. The scaler's Role must name it, too")
 	flags.BoolVar(&s.dryRun, "dry-run", false, "change nothing: what is decided is assumed done and logged, beside what happens, for windlass-scaler compare. Written are "+contract.ConfigMapStatus+", ConfigMaps of the shadow's own, the Lease and Events. The tag "+contract.TagMode+"="+contract.ModeObserve+" does the same for one group")
 	flags.StringVar(&s.theirs, "cluster-autoscaler-namespace", contract.NamespaceClusterAutoscaler, "the namespace of a Cluster Autoscaler, whose Events there are believed by a shadow")
 	flags.BoolVar(&s.leaderElect, "leader-elect", true, "take part in the election of the one replica that acts")

@@ -160,7 +160,7 @@ func (m *metrics) remembered(r status.Remembered, err error) {
 
 // begin forgets what was so when this replica led before: since then time has passed that nothing
 // is known of.
-func (m *metrics) begin() { m.unready, m.money.there = nil, nil }
+func (m *metrics) begin() { m.unready, m.money.there, m.drains.seen = nil, nil, nil }
 
 // record records one turn of the loop. Only the loop calls it.
 func (m *metrics) record(l evaluation) {

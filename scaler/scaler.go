@@ -88,14 +88,12 @@ const (
 	rereadTime = 3 * time.Second
 	// newsTime is how long a new leader waits to read what the one before announced.
 	newsTime = 3 * time.Second
-	// oldReading is how old a reading may be and still be called one.
-	oldReading = 2 * time.Minute
 )
 
 // readingTrouble returns what is wrong with the groups that were read: the latest
 // attempt failed, or none has ended for long.
 func readingTrouble(age time.Duration, err error) error {
-	if err == nil && age > oldReading {
+	if err == nil && age > asg.OldReading {
 		return fmt.Errorf("the groups were last read %s ago", age.Round(time.Second))
 	}
 	return err
@@ -190,7 +188,6 @@ func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
 	defer sc.serve(ctx, &parts, sc.listenForVerdicts(), sc.verdictsHandler())()
 	parts.Go(func() { sc.observer.Run(ctx) })
 	parts.Go(func() { sc.events.Run(ctx) })
-	parts.Go(func() { sc.board.Run(ctx) })
 	parts.Go(func() { sc.waitingIsWell(ctx) })
 	parts.Go(func() { kube.CheckAccount(ctx, program, sc.userName, sc.logger, sc.notConfined) })
 
@@ -280,6 +277,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		return sc.leadShadow(ctx)
 	}
 
+	sc.reader.Forget()
 	memory := status.NewMemory(sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
 	if err := sc.load(ctx, memory); err != nil {
 		return err
@@ -291,6 +289,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		defer sc.removeCASStatus(ctx)
 		parts.Go(func() { sc.casBoard.Run(leading) })
 	}
+	parts.Go(func() { sc.board.Run(leading) })
 	parts.Go(func() { sc.reader.Run(leading) })
 	parts.Go(func() { sc.announcer.Run(leading) })
 	parts.Go(func() { sc.beside.run(leading, sc) })

@@ -223,6 +223,7 @@ func (s *shadowing) close(ctx context.Context) {
 
 // leadShadow runs the loop of a dry run until ctx ends.
 func (sc *scaler) leadShadow(ctx context.Context) error {
+	sc.reader.Forget()
 	s := sc.newShadowing(ctx, false)
 	if s == nil {
 		return nil
@@ -239,6 +240,7 @@ func (sc *scaler) leadShadow(ctx context.Context) error {
 	l.changed, l.asked = sc.observer.Changed(), sc.asked
 	watching, stop := context.WithCancel(ctx)
 	var parts sync.WaitGroup
+	parts.Go(func() { sc.board.Run(watching) })
 	parts.Go(func() { sc.reader.Run(watching) })
 	parts.Go(func() { s.events.Run(watching) })
 	defer parts.Wait()

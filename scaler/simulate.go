@@ -262,7 +262,7 @@ func readVariant(file string) (simulate.Variant, error) {
 func policyOf(given map[string]any) (policy.Policy, string, error) {
 	var s settings
 	flags := pflag.NewFlagSet("policy", pflag.ContinueOnError)
-	s.register(flags)
+	s.registerPolicy(flags)
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		values, several := given[name].([]any)
@@ -270,6 +270,9 @@ func policyOf(given map[string]any) (policy.Policy, string, error) {
 			values = []any{given[name]}
 		}
 		name = strings.TrimLeft(name, "-")
+		if flags.Lookup(name) == nil && knownFlag(name) {
+			return policy.Policy{}, "", fmt.Errorf("%s is not of the policy, and would make no difference here: give it on the command line, for all that are compared", name)
+		}
 		for _, v := range values {
 			switch v.(type) {
 			case string, float64, bool:

@@ -108,8 +108,8 @@ type Group struct {
 	// lifecycle hooks and no activities, chooses the zones of new machines, and makes the group
 	// smaller with each machine that it is told to end. It ends no machine that was not named.
 	External bool `json:"external,omitempty"`
-	// Held is why nothing of the group is changed: what its provider answers contradicts itself.
-	// Empty where it does not.
+	// Held is why nothing of the group is changed: what its provider answers contradicts itself, or it has
+	// not been read for long. Empty where it may be.
 	Held string `json:"held,omitempty"`
 	// GPULabel is the label that the provider puts on nodes with GPUs; empty where there is none.
 	GPULabel string `json:"gpuLabel,omitempty"`

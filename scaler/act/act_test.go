@@ -431,6 +431,7 @@ func TestTerminateFails(t *testing.T) {
 		{"it was refused", refused, Failed, false},
 		{"nobody knows whether it was heard", &asg.CallError{Class: asg.ErrUnavailable}, Failed, true},
 		{"AWS failed", &asg.CallError{Code: "InternalFailure", Class: asg.ErrUnavailable}, Failed, true},
+		{"the group could not be read", asg.Unasked(&asg.CallError{Class: asg.ErrUnavailable}), Failed, false},
 		{"another cluster owns the group", fmt.Errorf("%w: tag", asg.ErrNotOurs), Stopped, false},
 		{"it leaves already", fmt.Errorf("%w: Terminating", asg.ErrChanged), Stopped, true},
 	} {
@@ -444,6 +445,18 @@ func TestTerminateFails(t *testing.T) {
 				t.Errorf("marked %v", marked)
 			}
 		})
+	}
+}
+
+// A mark of an earlier try stays where the group cannot be read now: that try may have had its effect.
+func TestMarkOfAnEarlierTry(t *testing.T) {
+	b := newBed(map[string]string{contract.AnnotationTerminating: "a"}).cordoned()
+	b.groups.err = asg.Unasked(&asg.CallError{Class: asg.ErrUnavailable})
+	if r := b.one(t, terminate()); r.Outcome != Failed {
+		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+	if _, marked := b.node(t).Annotations[contract.AnnotationTerminating]; !marked {
+		t.Error("the mark was taken back")
 	}
 }
 

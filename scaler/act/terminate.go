@@ -47,6 +47,7 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 	if !closed(node) && (drainedBy(node, x.ID) || serves(node)) {
 		return a.takeBack(ctx, node, stopped("node %s is open for pods", x.Node))
 	}
+	_, again := node.Annotations[contract.AnnotationTerminating]
 	node, err = a.setMark(ctx, node, x)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 		return a.takeBack(ctx, node, stopped("pod %s is still on node %s", pod, x.Node.Name))
 	}
 	if err := a.Groups.Terminate(ctx, x.Group, x.Instance, x.Decrement); err != nil {
-		return a.notTerminated(ctx, node, err)
+		return a.notTerminated(ctx, node, err, again)
 	}
 	a.tellFacts(x.Node, contract.EventTerminated, x.String(), factsOf(x))
 	return nil
@@ -85,13 +86,17 @@ func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x action.Termina
 
 // notTerminated takes the mark back if the call certainly had no effect: from a node of a group
 // that is not ours nobody else would. Where that is not known, or the instance leaves already,
-// the mark stays.
-func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error) error {
+// the mark stays. So it does where AWS was not asked now, and may have been before.
+func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error, again bool) error {
 	_, refused := errors.AsType[*asg.CallError](why)
-	if errors.Is(why, asg.ErrNotOurs) || refused && !errors.Is(why, asg.ErrChanged) && !asg.Unheard(why) {
+	unasked := errors.Is(why, asg.ErrUnasked)
+	switch {
+	case errors.Is(why, asg.ErrNotOurs):
 		return a.takeBack(ctx, node, why)
+	case errors.Is(why, asg.ErrChanged), unasked && again, asg.Unheard(why) && !unasked, !refused:
+		return why
 	}
-	return why
+	return a.takeBack(ctx, node, why)
 }
 
 // takeBackTime is for taking a mark back although the action ran out of time.

@@ -673,9 +673,7 @@ func TestAnotherTermBeginsAnew(t *testing.T) {
 	if len(read(t, r)) != 1 {
 		t.Fatal("the group was not read")
 	}
-	over, end := context.WithCancel(t.Context())
-	end()
-	r.Run(over)
+	r.Forget()
 	if groups, at, err := r.Groups(nil); len(groups) > 0 || !at.IsZero() || err != nil {
 		t.Errorf("got %+v, read at %s, %v", groups, at, err)
 	}

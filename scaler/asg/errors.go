@@ -38,6 +38,8 @@ var (
 	// ErrBusy: AWS does not do that just now, though it would a moment later: the
 	// instance is being changed by somebody else, or there are too many calls.
 	ErrBusy = errors.New("AWS is busy")
+	// ErrUnasked: the group could not be read, so that nobody was asked to end an instance.
+	ErrUnasked = errors.New("not asked")
 	// ErrUnsent: AWS was not asked to launch, or did not listen.
 	ErrUnsent = errors.New("nothing was launched")
 	// ErrUnderWay: AWS was asked to launch and has not answered yet.
@@ -86,6 +88,14 @@ func (e *CallError) Unwrap() []error {
 func Unheard(err error) bool {
 	var call *CallError
 	return errors.As(err, &call) && (call.Code == "" || errors.Is(err, ErrUnavailable))
+}
+
+// Unasked is why a group could not be read right before it was to be changed.
+func Unasked(err error) error {
+	if errors.Is(err, ErrChanged) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnasked, err)
 }
 
 // explain turns the SDK's error of a call into a CallError; nil stays nil.

@@ -51,6 +51,8 @@ type known struct {
 	// leaving is since when instances terminate; exact are those of them for which an
 	// activity had the time.
 	leaving map[string]time.Time
+	// waiting are the instances that wait for a hook before they are in service.
+	waiting map[string]bool
 	exact   map[string]bool
 
 	// moving is since when something is launching or terminating; zero while nothing

@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
@@ -266,5 +270,37 @@ func TestRetained(t *testing.T) {
 		if i.ID == id && (!i.Retained() || i.Live() || !i.TerminatingSince.IsZero()) {
 			t.Errorf("%+v", i)
 		}
+	}
+}
+
+// A hook that people put on a group which is there already changes nothing of its description: it is known
+// when an instance waits for it.
+func TestHookOfAKnownGroup(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
+	r := b.reader(t, []string{"0:5:web"}, nil)
+	if hooks := read(t, r)["web"].Hooks; len(hooks) > 0 {
+		t.Fatalf("hooks %+v", hooks)
+	}
+	c, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := autoscaling.NewFromConfig(c).PutLifecycleHook(t.Context(), &autoscaling.PutLifecycleHookInput{
+		AutoScalingGroupName: aws.String("web"), LifecycleHookName: aws.String("late"), LifecycleTransition: aws.String(fleet.OnLaunch), HeartbeatTimeout: aws.Int32(300),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := asg.NewVerbs(b.account).SetDesired(t.Context(), "web", 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		g := read(t, r)["web"]
+		if len(g.Instances) == 0 || g.Instances[0].State != fleet.PendingWait {
+			continue
+		}
+		if len(g.Hooks) != 1 || g.Hooks[0].Name != "late" {
+			t.Errorf("hooks %+v of a group whose instance is %s", g.Hooks, g.Instances[0].State)
+		}
+		return
 	}
 }

@@ -64,6 +64,10 @@ type reading struct {
 	spot       Spot
 }
 
+// OldReading is how old a reading may be and be gone by. After that nothing is begun: whose a group is, how
+// small it may be and what runs there may be otherwise by now.
+const OldReading = 2 * time.Minute
+
 // NewReader returns a Reader that has read nothing yet. changed may be nil.
 func NewReader(account *Account, selection Selection, assume template.Assumptions, logger *slog.Logger, changed func()) *Reader {
 	if changed == nil {
@@ -87,10 +91,8 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 
 // Run reads again and again until ctx ends: at once when nudged, often while something comes or leaves,
 // else every 40 seconds, or as often as the shortest hook asks for; see pace, and how much that may
-// be at the most. It begins as if nothing had been read: who leads again must not decide by what the
-// groups and their tags were in an earlier term.
+// be at the most.
 func (r *Reader) Run(ctx context.Context) {
-	r.forget()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	asked, last := true, time.Time{}
@@ -113,7 +115,9 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-func (r *Reader) forget() {
+// Forget is for whoever begins to lead, before anything decides: in an earlier term the groups and their tags
+// may have been others. Until they are read it is as if they never were.
+func (r *Reader) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest, r.drawn = reading{}, nil
@@ -275,12 +279,12 @@ func (r *Reader) Read(ctx context.Context) error {
 		return whole.Err()
 	}
 	r.log(err)
+	now := r.now()
+	spend(r.allowance, now) // also where it fails: a throttled account has no more room for us
 	if err != nil {
 		r.stale(err)
 		return err
 	}
-	now := r.now()
-	spend(r.allowance, now)
 	r.match(described, asked)
 	r.missing = missing
 	r.study(ctx, now)
@@ -443,7 +447,11 @@ func (r *Reader) stale(err error) {
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
 		k := r.known[name]
 		k.blueprint.Spot = next.spot.Prices
-		next.groups = append(next.groups, k.group(sentence))
+		g := k.group(sentence)
+		if r.now().Sub(next.at) > OldReading {
+			g.Held = sentence
+		}
+		next.groups = append(next.groups, g)
 		next.blueprints = append(next.blueprints, k.blueprint)
 	}
 	r.keep(next)

@@ -87,9 +87,15 @@ func (k *known) settle(now time.Time, ours []change) {
 	} else if k.moving.IsZero() {
 		move(len(ours) > 0)
 	}
-	leaving := map[string]time.Time{}
+	leaving, waiting := map[string]time.Time{}, map[string]bool{}
 	for _, i := range k.raw.Instances {
 		instance := newInstance(i)
+		if instance.State == fleet.PendingWait {
+			waiting[instance.ID] = true
+			if !k.waiting[instance.ID] && !slices.ContainsFunc(k.hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnLaunch }) {
+				k.hooking.forget() // it waits for a hook that we do not know
+			}
+		}
 		if !instance.Terminating() || instance.Retained() {
 			continue
 		}
@@ -103,7 +109,7 @@ func (k *known) settle(now time.Time, ours []change) {
 		}
 		leaving[instance.ID] = since
 	}
-	k.leaving = leaving
+	k.leaving, k.waiting = leaving, waiting
 	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
 	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
 	k.forgetReplacement(now)
@@ -124,6 +130,9 @@ func (r *Reader) readTemplate(ctx context.Context, k *known, now time.Time) {
 	}
 	if changed {
 		k.forgetFacts()
+	}
+	if len(k.hooks) == 0 {
+		k.hooking.forget() // people put one on a group that is there, and its description does not change
 	}
 	b, err := r.books.Blueprint(ctx, k.raw, changed)
 	if err != nil && !changed && k.blueprint.Known() && passing(err) {

@@ -96,7 +96,7 @@ func (v *Verbs) setDesired(ctx context.Context, group string, from, to int) erro
 func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement bool) error {
 	now, err := v.describe(ctx, group, asNew)
 	if err != nil {
-		return err
+		return Unasked(err)
 	}
 	i, ok := now.instances[instance]
 	if !ok {

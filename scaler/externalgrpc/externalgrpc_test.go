@@ -381,6 +381,14 @@ func TestProviderAway(t *testing.T) {
 	if len(groups) != 1 || groups[0].Desired != before.Desired || len(groups[0].Faults) != 1 || !strings.Contains(groups[0].Faults[0], "as it was at "+at.UTC().Format(time.TimeOnly)) || err == nil {
 		t.Errorf("got %+v, %v", groups, err)
 	}
+	if groups[0].Held != "" {
+		t.Errorf("held at once: %s", groups[0].Held)
+	}
+	b.later(asg.OldReading + time.Second)
+	_ = b.reader.Read(t.Context()) // it fails as before
+	if groups, _, _ := b.reader.Groups(nil); !strings.Contains(groups[0].Held, "as it was at") {
+		t.Errorf("held: %q", groups[0].Held)
+	}
 	if err := b.fake.Serve(); err != nil {
 		t.Fatal(err)
 	}
@@ -398,9 +406,7 @@ func TestProviderAway(t *testing.T) {
 func TestAnotherTermBeginsAnew(t *testing.T) {
 	b := newBed(t, pool("lab://a"))
 	b.read()
-	over, end := context.WithCancel(t.Context())
-	end()
-	b.reader.Run(over)
+	b.reader.Forget()
 	if groups, at, err := b.reader.Groups(nil); len(groups) > 0 || !at.IsZero() || err != nil {
 		t.Errorf("got %+v, read at %s, %v", groups, at, err)
 	}

@@ -77,10 +77,8 @@ func (p *Provider) NewReader(defaults Defaults, logger *slog.Logger, changed fun
 }
 
 // Run reads again and again until ctx ends: at once when nudged, each second while something comes
-// or leaves, else every ten. It begins as if nothing had been read: who leads again must not decide by
-// what the groups were in an earlier term.
+// or leaves, else every ten.
 func (r *Reader) Run(ctx context.Context) {
-	r.forget()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -97,7 +95,9 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-func (r *Reader) forget() {
+// Forget is for whoever begins to lead, before anything decides: in an earlier term the groups and their tags
+// may have been others. Until they are read it is as if they never were.
+func (r *Reader) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = reading{}
@@ -258,6 +258,9 @@ func (r *Reader) assemble(at time.Time, err error, fault string) reading {
 	now, shared := r.now(), shared(r.known)
 	for _, id := range slices.Sorted(maps.Keys(r.known)) {
 		g := r.known[id].group(r.ended, label, stale, shared, now)
+		if stale != "" && g.Held == "" && now.Sub(at) > asg.OldReading {
+			g.Held = stale
+		}
 		if unsettled(g) {
 			next.moving = now
 		}

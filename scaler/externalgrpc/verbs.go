@@ -199,7 +199,7 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 	defer v.alone(group)()
 	now, err := v.read(ctx, group)
 	if err != nil {
-		return err
+		return asg.Unasked(err)
 	}
 	i := now.instances[instance]
 	switch {

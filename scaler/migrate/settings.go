@@ -344,6 +344,9 @@ func (t *translator) todo() {
 	if slices.ContainsFunc(s.Scaler, func(s Setting) bool { return s.Flag == "cluster-autoscaler-lease" }) {
 		say("Add the name of --cluster-autoscaler-lease to the ClusterRole windlass-scaler, under leases.")
 	}
+	if slices.ContainsFunc(s.Scaler, func(s Setting) bool { return s.Flag == "status-config-map-name" }) {
+		say("Add the name of --status-config-map-name to the Role windlass-scaler, under configmaps.")
+	}
 	if slices.Contains(s.Components, "out-of-service-taint") {
 		say("Give the scaler's role manifests/iam/out-of-service-taint.json, too.")
 	}

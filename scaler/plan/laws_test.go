@@ -118,7 +118,8 @@ func allProtected(g fleet.Group) bool {
 	return !slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.Live() && !i.Protected })
 }
 
-// Law 3: desired stays within min and max, and not below the live instances.
+// Law 3: desired stays within min and max, and not below the live instances; and what makes a group
+// smaller leaves it its minimum of those.
 func law3Bounds(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, g := range s.Groups {
@@ -151,7 +152,7 @@ func law3Bounds(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 				if a.Decrement {
 					desired, read = desired-1, read-1
 				}
-				if a.Decrement && (read < g.Min || read < live) {
+				if a.Decrement && (read < g.Min || read < live || live < g.Min) {
 					broken = append(broken, fmt.Sprintf("law 3: %s leaves %d desired, %d live, at least %d", a, read, live, g.Min))
 				}
 			}

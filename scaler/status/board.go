@@ -60,8 +60,10 @@ func (b *Board) Post(draw func() statuspage.Status) {
 
 // Run writes what is posted until ctx ends: on change only, and at most every five seconds, or every
 // minute where the page stays as it is. Five seconds is also how often it is drawn: of a large cluster it takes a while. What
-// could not be written is tried again then.
+// could not be written is tried again then. What is posted and not written when ctx ends is dropped: somebody
+// else may lead then, and the ConfigMap be his.
 func (b *Board) Run(ctx context.Context) {
+	defer b.drop()
 	var written content
 	for {
 		select {
@@ -78,6 +80,16 @@ func (b *Board) Run(ctx context.Context) {
 			return
 		case <-time.After(postEvery):
 		}
+	}
+}
+
+func (b *Board) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.latest = nil
+	select {
+	case <-b.fresh:
+	default:
 	}
 }
 

@@ -343,3 +343,19 @@ func writes(client *fake.Clientset) int {
 	// The first update finds nothing and is followed by a create.
 	return n - 1
 }
+
+// What was posted in a term that has ended is not written in the next one: another leader's page may stand.
+func TestBoardDropsWhatATermLeft(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	b := NewBoard(client.CoreV1().ConfigMaps("ours"), "a", slog.New(slog.DiscardHandler))
+	b.Post(func() statuspage.Status { return statuspage.Status{} })
+	over, end := context.WithCancel(t.Context())
+	end()
+	b.Run(over)
+	if b.latest != nil || len(b.fresh) > 0 {
+		t.Error("a status of the earlier term is still to be written")
+	}
+}

@@ -268,6 +268,12 @@ func (s *steps) awaitInstances() {
 					s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Group: g.Name, Instance: i.ID, Why: why})
 				}
 			}
+			if n == nil && i.Terminating() && len(holding) > 0 {
+				// Its pods may run: it may be a node of another cluster, or its Node was deleted. Nobody sends
+				// heartbeats any more, so its hook ends by itself.
+				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Why: fmt.Sprintf("it is %s, and no node here is known to be it: its hook ends by its own time", i.State)})
+				continue
+			}
 			for _, h := range holding {
 				s.add(Step{Do: Complete, Kind: kindGroup, Name: g.Name, Hook: h, Instance: i.ID, State: i.State, Node: name})
 			}

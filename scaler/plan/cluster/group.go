@@ -276,10 +276,13 @@ func (g *Group) ZoneOf(zone string) int {
 	return max(0, slices.IndexFunc(g.Templates, func(l *fit.NodeTemplate) bool { return l.Zone == zone }))
 }
 
-// Shrinkable reports whether desired may be one less after what this plan does. It
+// Shrinkable reports whether desired may be one less after what this plan does: above the minimum, and
+// so the instances that are there, as what Auto Scaling owes may never come. It
 // may not where there are more instances than desired: then nothing is
 // launched in place of one that ends.
-func (g *Group) Shrinkable() bool { return !g.Surplus() && g.Read-g.Lowered > g.Min }
+func (g *Group) Shrinkable() bool {
+	return !g.Surplus() && g.Read-g.Lowered > g.Min && len(g.Live)-g.Ended > g.Min
+}
 
 // Surplus reports whether there are more instances than desired.
 func (g *Group) Surplus() bool { return len(g.Live)-g.Ended > g.Read-g.Lowered }

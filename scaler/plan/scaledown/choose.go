@@ -414,6 +414,7 @@ func (r *nodeSearch) tryToGo(c *candidate) (verdict.Reason, verdict.Details) {
 func (r *nodeSearch) letGo(c *candidate) {
 	c.Leaves = true
 	r.leaving[c.Group]++
+	r.gone[c.Group]++
 	r.remains.Take(c.Node)
 	r.reserve(c, -1)
 }
@@ -422,6 +423,7 @@ func (r *nodeSearch) letGo(c *candidate) {
 func (r *nodeSearch) takeBack(c *candidate) {
 	c.Leaves = false
 	r.leaving[c.Group]--
+	r.gone[c.Group]--
 	r.remains.Add(c.Node)
 	r.reserve(c, 1)
 }

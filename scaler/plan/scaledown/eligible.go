@@ -78,7 +78,7 @@ func notAgainUntil(t time.Time) verdict.Details {
 // whyLimited says why no further node may go beside those that do, or by an empty reason
 // that this one may.
 func (r *nodeSearch) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Details) {
-	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.BackOffs) == 0 {
+	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.BackOffs) == 0 && !n.Group.External {
 		return "", nil // Auto Scaling replaces it
 	}
 	if r.floor(n.Group) {
@@ -124,8 +124,9 @@ func (r *nodeSearch) whyStopped(n *cluster.Node) verdict.Details {
 	return nil
 }
 
-// floor reports whether without what is being removed the group is at its minimum. Of a group with
-// more instances than desired, those above it go first, without lowering desired.
+// floor reports whether without what is being removed the group is at its minimum, as far as it is to have
+// instances and as far as it has: what Auto Scaling owes may never come. Of a group with more instances
+// than desired, those above it go first, without lowering desired.
 func (r *nodeSearch) floor(g *cluster.Group) bool {
-	return max(g.Read, len(g.Live))-r.leaving[g] <= g.Min
+	return min(max(g.Read, len(g.Live))-r.leaving[g], len(g.Live)-r.gone[g]) <= g.Min
 }

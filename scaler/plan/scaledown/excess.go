@@ -9,7 +9,7 @@ import (
 // ending is by how many instances each group gets smaller by what has begun, whoever
 // began it.
 func (d *ScaleDown) ending() map[*cluster.Group]int {
-	ending := d.lessening()
+	ending, _ := d.lessening()
 	for n := range d.In(cluster.Draining) {
 		if n.Instance != nil && n.Instance.Live() && n.Draining() != contract.KindRequest {
 			ending[n.Group]++

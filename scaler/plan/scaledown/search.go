@@ -60,8 +60,9 @@ type nodeSearch struct {
 	// began counts the steps before the search, and part is the share of the budget at
 	// which what goes on now ends, in hundredths.
 	began, part int64
-	// leaving is by how much each group gets smaller by all that is scaled down.
-	leaving map[*cluster.Group]int
+	// leaving is by how much each group gets smaller by all that is scaled down, and gone how many of its
+	// instances go then, those that are replaced among them.
+	leaving, gone map[*cluster.Group]int
 	// draining counts the nodes with pods on them that are being drained without
 	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
@@ -93,8 +94,9 @@ func (d *ScaleDown) newSearch() *nodeSearch {
 	r := &nodeSearch{
 		ScaleDown: d, missed: map[*cluster.Node]bool{}, judged: map[*cluster.Node]*candidate{}, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{}, full: map[fullness]verdict.Details{},
 		began: d.Fit.Steps(), part: shareChoice,
-		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
+		ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
 	}
+	r.leaving, r.gone = d.lessening()
 	r.draining = d.UnderWay() + d.Turns
 	for n := range d.In(cluster.Serving, cluster.Cordoned, cluster.Returning, cluster.Unready) {
 		r.remains.Add(n)
@@ -107,12 +109,20 @@ func (d *ScaleDown) newSearch() *nodeSearch {
 
 // lessening is by how much less groups will want when all is done that has begun: by the nodes on
 // their way out, by instances that this plan ends beside them, and by what was asked for, was not
-// launched and is asked for no more.
-func (d *ScaleDown) lessening() map[*cluster.Group]int {
-	less, counted := map[*cluster.Group]int{}, map[string]bool{}
+// launched and is asked for no more. gone counts the instances that go, also those that are replaced.
+func (d *ScaleDown) lessening() (less, gone map[*cluster.Group]int) {
+	less, gone = map[*cluster.Group]int{}, map[*cluster.Group]int{}
+	counted := map[string]bool{}
+	goes := func(g *cluster.Group, instance string) (first bool) {
+		if counted[instance] {
+			return false
+		}
+		counted[instance] = true
+		gone[g]++
+		return true
+	}
 	count := func(g *cluster.Group, instance string) {
-		if !counted[instance] {
-			counted[instance] = true
+		if goes(g, instance) {
 			less[g]++
 		}
 	}
@@ -124,12 +134,14 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 	for a := range action.Only[action.Terminate](d.Actions) {
 		if g := d.GroupOf(a.Group); a.Decrement || g.Excess() > 0 {
 			count(g, a.Instance)
+		} else {
+			goes(g, a.Instance)
 		}
 	}
 	for a := range action.Only[action.Lower](d.Actions) {
 		less[d.GroupOf(a.Group)] += a.From - a.To
 	}
-	return less
+	return less, gone
 }
 
 // candidates are the nodes of our groups that every rule lets go, Ready or not any more; the others

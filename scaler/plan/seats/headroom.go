@@ -136,17 +136,23 @@ func ownTaints(g *cluster.Group) []corev1.Taint {
 }
 
 // Requested is what pods request on the nodes of a group or, for nil, on all. Those that
-// wait count when they have one: of some there will never be a node.
+// wait count when they have one: of some there will never be a node. On no node more counts than it
+// has: whoever binds a pod himself may request a million cores on any.
 func (d *Seats) Requested(of *cluster.Group) (milli, bytes int64) {
-	for i, p := range d.Pods {
-		if p.Ended() || !p.Deleted.IsZero() || drainable.BelongsToNode(p) || d.Expendable(p) {
+	for _, n := range d.Nodes {
+		if of != nil && n.Group != of {
 			continue
 		}
-		if n := d.Node(p.Node); n == nil || of != nil && n.Group != of {
-			continue
+		mostMilli, mostBytes := n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
+		nodeMilli, nodeBytes := int64(0), int64(0)
+		for i, p := range n.Pods {
+			if p.Ended() || !p.Deleted.IsZero() || drainable.BelongsToNode(p) || d.Expendable(p) {
+				continue
+			}
+			c, m := d.Tenant(n, i).Class.CPUAndMemory()
+			nodeMilli, nodeBytes = min(nodeMilli+c, mostMilli), min(nodeBytes+m, mostBytes)
 		}
-		c, m := d.Fit.TenantAt(i).Class.CPUAndMemory()
-		milli, bytes = milli+c, bytes+m
+		milli, bytes = milli+nodeMilli, bytes+nodeBytes
 	}
 	return milli, bytes
 }
