@@ -16,7 +16,7 @@ import (
 
 // ahead is how far this node's clock is ahead of the right one.
 func (l *loop) ahead(now time.Time) time.Duration {
-	if l.sighted || l.APITime == nil {
+	if l.sighting.Dated || l.APITime == nil {
 		return l.sighting.ClockAhead
 	}
 	return now.Sub(l.APITime()).Round(time.Second) // does not tremble

@@ -18,6 +18,7 @@ import (
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/evict"
 	"windlass.dev/windlass/agent/imds"
+	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 )
@@ -28,7 +29,7 @@ func TestClockIsOff(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			story(t, func(w *world) {
-				w.sighting = imds.Sighting{Heard: true, ClockAhead: ahead}
+				w.sighting = imds.Sighting{Heard: true, Dated: true, ClockAhead: ahead}
 				w.addPod("db-1", asksForAMinute)
 				w.addPod("web-1", asksForAMinute)
 				w.room["db"] = 0
@@ -100,7 +101,7 @@ func knowsTheTimeLate(a *Agent) {
 // has some minutes yet is not evicted against its word.
 func TestClockIsAwaited(t *testing.T) {
 	story(t, func(w *world) {
-		w.sighting = imds.Sighting{Heard: true, ClockAhead: time.Hour}
+		w.sighting = imds.Sighting{Heard: true, Dated: true, ClockAhead: time.Hour}
 		w.addPod("db-1", asksForAMinute, func(p *corev1.Pod) { p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false"} })
 		stop := w.agent()
 		w.after(time.Second)
@@ -132,7 +133,7 @@ func TestClockIsCorrectedInMidDrain(t *testing.T) {
 		w.after(time.Second)
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
 		w.after(5 * time.Second)
-		w.see(imds.Sighting{Heard: true, ClockAhead: time.Hour})
+		w.see(imds.Sighting{Heard: true, Dated: true, ClockAhead: time.Hour})
 		w.after(time.Second)
 		w.set(func() { delete(w.refusals, "db") })
 		w.after(15 * time.Second)
@@ -152,7 +153,7 @@ func TestReportIsDatedAnew(t *testing.T) {
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
 		w.after(5 * time.Second)
 		corrected := time.Now()
-		w.see(imds.Sighting{Heard: true, ClockAhead: time.Hour})
+		w.see(imds.Sighting{Heard: true, Dated: true, ClockAhead: time.Hour})
 		w.after(2 * time.Second)
 		r := w.report()
 		for what, at := range map[string]contract.Time{"since": r.Since, "renewed": r.Renewed, "excluded": r.Excluded} {
@@ -171,7 +172,7 @@ func TestReportIsDatedAnew(t *testing.T) {
 func TestEventsTellTheRightTime(t *testing.T) {
 	const ahead = time.Hour
 	story(t, func(w *world) {
-		w.sighting = imds.Sighting{Heard: true, ClockAhead: ahead}
+		w.sighting = imds.Sighting{Heard: true, Dated: true, ClockAhead: ahead}
 		w.addPod("db-1", func(p *corev1.Pod) { p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false"} })
 		var told []kube.Event
 		w.agentWith(func(a *Agent) {
@@ -203,7 +204,7 @@ func TestRestartWithoutMetadata(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			story(t, func(w *world) {
-				w.sighting = imds.Sighting{Heard: true, ClockAhead: ahead}
+				w.sighting = imds.Sighting{Heard: true, Dated: true, ClockAhead: ahead}
 				w.addPod("db-1", asksForAMinute)
 				w.room["db"] = 0
 				stop := w.agent()
@@ -214,7 +215,10 @@ func TestRestartWithoutMetadata(t *testing.T) {
 				stop()
 				w.writtenAt = nil // each process counts its own
 				stop = w.agentWith(func(a *Agent) {
-					a.WatchNotices = func(ctx context.Context, _ func(imds.Sighting)) { <-ctx.Done() }
+					a.WatchNotices = func(ctx context.Context, saw func(imds.Sighting)) {
+						saw(imds.Sighting{Unclear: []notice.SourceName{notice.FromMaintenance}}) // it was asked, and is silent
+						<-ctx.Done()
+					}
 					a.APITime = func() time.Time { return time.Now().Add(-ahead + 300*time.Millisecond) }
 				})
 				w.after(5 * time.Minute)
@@ -240,7 +244,7 @@ func TestRestartWithoutMetadata(t *testing.T) {
 // The metadata service's time is better than the API server's.
 func TestMetadataTellTheTime(t *testing.T) {
 	story(t, func(w *world) {
-		w.sighting = imds.Sighting{Heard: true, ClockAhead: time.Minute}
+		w.sighting = imds.Sighting{Heard: true, Dated: true, ClockAhead: time.Minute}
 		w.agentWith(func(a *Agent) { a.APITime = func() time.Time { return time.Now().Add(-time.Hour) } })
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
 		w.after(5 * time.Second)

@@ -320,7 +320,7 @@ func (l *life) endBare() {
 func (l *life) bare() {
 	w := l.world
 	for _, s := range servedOf(l.T, w) {
-		if _, metadata := notice.OfMetadata(s.ID); !metadata || !s.Withdrawn {
+		if _, metadata := notice.OfMetadata(s.ID); !metadata || !s.Withdrawn && !s.Fulfilled {
 			l.Fatalf("remembers %+v", s)
 		}
 	}

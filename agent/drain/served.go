@@ -37,10 +37,11 @@ func isNewer(n notice.Notice, served contract.Served) bool {
 // serve writes down that notices are served.
 func (d *decision) serve(notices []notice.Notice) {
 	for _, n := range notices {
-		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind && !isNewer(n, served) {
+		rebooted := d.hasRebooted(n)
+		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind && !isNewer(n, served) && (served.Fulfilled || !rebooted) {
 			continue
 		}
-		s := contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now)}
+		s := contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now), Fulfilled: rebooted}
 		if n.Source == notice.FromRequest {
 			s.Asked = contract.At(n.At)
 		}
@@ -59,7 +60,7 @@ func (d *decision) forget() {
 	for _, s := range d.served {
 		_, metadata := notice.OfMetadata(s.ID)
 		switch {
-		case d.stands(s.ID), s.Withdrawn:
+		case d.stands(s.ID), s.Withdrawn, s.Fulfilled:
 			list = append(list, s)
 		case metadata:
 			s.Withdrawn, s.At = true, contract.At(d.Now)

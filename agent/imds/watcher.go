@@ -31,6 +31,8 @@ type Sighting struct {
 	// service, by which AWS dates everything; negative where it is behind. Less than
 	// five seconds count as none, and it changes only when it moves by more.
 	ClockAhead time.Duration
+	// Dated means that ClockAhead is known: an answer had a date.
+	Dated bool
 }
 
 // UsualInterval is the pace at which the quickest paths are read if nothing
@@ -248,7 +250,7 @@ func (w *Watcher) tell() {
 func (w *Watcher) sighting() Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := Sighting{ClockAhead: w.clock.ahead}
+	s := Sighting{ClockAhead: w.clock.ahead, Dated: w.clock.dated}
 	for _, p := range w.paths {
 		s.Heard = s.Heard || p.heard
 		s.Notices = append(s.Notices, p.notices...)

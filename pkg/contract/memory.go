@@ -24,6 +24,9 @@ type Served struct {
 	Asked Time `json:"asked,omitzero"`
 	// Withdrawn means that the notice was taken back before it was fulfilled.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Fulfilled means that the machine has rebooted, as the notice announced: should the metadata list it
+	// again, after they have not for a moment, it is the same.
+	Fulfilled bool `json:"fulfilled,omitempty"`
 }
 
 // ServedList is the value of AnnotationServed, the oldest first.

@@ -65,9 +65,7 @@ func (w *World) addGroup(g fleet.Group, index int) {
 	w.groups[g.Name] = &group{name: g.Name, index: index, price: price, chance: dice.New(w.seed, "launches of "+g.Name)}
 	w.snapshot.Groups = append(w.snapshot.Groups, g)
 	w.group(g.Name).Instances = instances
-	if len(instances) == 0 {
-		w.reconcile(w.groups[g.Name])
-	}
+	w.reconcile(w.groups[g.Name])
 }
 
 // ownPrice is what an instance of the group says that it costs: what it is billed for, if the group
@@ -159,7 +157,12 @@ func (w *World) join(m *machine) {
 	template := g.TemplateIn(m.zone)
 	w.addNode(m, template.Node(m.name, m.zone, m.id, w.time()))
 	w.runDaemons(m)
-	if g.Spot && w.spec.Interruptions > 0 {
+	w.mayBeInterrupted(m)
+}
+
+// mayBeInterrupted draws when a spot instance is interrupted.
+func (w *World) mayBeInterrupted(m *machine) {
+	if w.group(m.group.name).Spot && w.spec.Interruptions > 0 {
 		w.in(1+int64(m.group.chance.Exp(3600/w.spec.Interruptions)), func() { w.interrupt(m) })
 	}
 }
@@ -204,6 +207,7 @@ func (w *World) adopt(n fleet.Node) {
 		w.instances[m.id] = m
 		if !i.Terminating() {
 			w.bill(m)
+			w.mayBeInterrupted(m)
 		}
 	}
 	if since, marked, err := contract.Unneeded(n.Taints); marked && err == nil {
