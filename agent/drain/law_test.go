@@ -200,6 +200,28 @@ func mayLeave(p *fleet.Pod) bool {
 	return drainable.MustBePlacedAgain(p) || daemon
 }
 
+// firstDeadline is the first moment that anything names for which the drain is, be it past: a machine that is
+// there still may go at any moment.
+func firstDeadline(view drain.View, r contract.Report) time.Time {
+	first := r.Deadline.Time
+	noted, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	for _, n := range noted {
+		if r.AnswersTo(n.ID) {
+			first = notice.Earliest(first, n.Deadline.Time)
+		}
+	}
+	given := view.Notices
+	if request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest]); err == nil {
+		given = append(slices.Clone(given), request)
+	}
+	for _, n := range given {
+		if r.AnswersTo(n.ID) || n.Kind == contract.KindSpot { // two ids of that are one drain
+			first = notice.Earliest(first, n.Deadline)
+		}
+	}
+	return first
+}
+
 // brokenRules: what an answer may not ask for, given what stands and what it
 // reports.
 func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
@@ -223,7 +245,7 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 	if (!view.Heard || len(view.Unclear) > 0) && !slices.ContainsFunc(next.Report.Answers, func(id string) bool { return stillStands(view, id) }) {
 		out = append(out, "an eviction for what an earlier agent heard, and whose moment has passed")
 	}
-	deadline := next.Report.Deadline.Time
+	deadline := firstDeadline(view, *next.Report)
 	for _, s := range next.Steps {
 		pod := w.pods[s.UID]
 		safe := contract.SafeToEvictOf(pod.Annotations)
@@ -404,16 +426,16 @@ func (w *world) response(id string) notice.Response {
 // isPatient: what is left is more than half an hour, and more than half of the whole
 // time, or nothing announces that the instance goes.
 func isPatient(view drain.View, r *contract.Report) bool {
-	left := r.Deadline.Sub(view.Now)
+	deadline := firstDeadline(view, *r)
 	switch {
 	case r.Kind == contract.KindSpot:
 		return false
 	case r.Kind == contract.KindASG: // its deadline may be a guess, which counts as none
 		return !slices.ContainsFunc(r.Answers, func(id string) bool { return !awaitsDate(view, id) })
-	case r.Deadline.IsZero():
+	case deadline.IsZero():
 		return true
 	}
-	return left > max(2*time.Minute, min(30*time.Minute, r.Deadline.Sub(r.Since.Time)/2))
+	return deadline.Sub(view.Now) > max(2*time.Minute, min(30*time.Minute, deadline.Sub(r.Since.Time)/2))
 }
 
 // awaitsDate: the metadata alone say that Auto Scaling takes the instance, and have said
