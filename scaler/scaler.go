@@ -278,6 +278,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	}
 
 	sc.reader.Forget()
+	sc.board.Drop()
 	memory := status.NewMemory(sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
 	if err := sc.load(ctx, memory); err != nil {
 		return err

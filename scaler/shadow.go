@@ -224,6 +224,7 @@ func (s *shadowing) close(ctx context.Context) {
 // leadShadow runs the loop of a dry run until ctx ends.
 func (sc *scaler) leadShadow(ctx context.Context) error {
 	sc.reader.Forget()
+	sc.board.Drop()
 	s := sc.newShadowing(ctx, false)
 	if s == nil {
 		return nil

@@ -58,14 +58,11 @@ func (f *fold) group(name string) (statuspage.GroupLine, bool) {
 
 // risen ends a scale-up whose nodes are Ready: as many as it asked for, or as the group is to
 // have now. One whose group is to have no more than before has failed. A page that says that it is to
-// have less may go by a reading of before the launch, so it counts some time after that only.
+// have less may go by a reading of before the launch: it counts where it stands some time after that.
 func (f *fold) risen(h *Happening) {
 	line, known := f.group(h.Group)
-	after := h.Last
-	if line.Desired < h.To {
-		after = after.Add(joins)
-	}
-	if known && f.world.Page.Written.After(after) && line.Ready >= min(h.To, line.Desired) {
+	settled := line.Desired >= h.To || !f.world.Now.Before(h.Last.Add(joins))
+	if known && settled && f.world.Page.Written.After(h.Last) && line.Ready >= min(h.To, line.Desired) {
 		h.To = min(h.To, max(line.Desired, line.Ready))
 		phase := Ready
 		if h.To <= h.From {

@@ -176,7 +176,7 @@ func (f *fold) interruption(node, id string) *Happening {
 }
 
 // ofNode brings every interruption that lasts on a node into a phase. That a drain was undone ends none
-// whose notice stands: it may be the drain for another one.
+// that is still to be served: it may be the drain for another one.
 func (f *fold) ofNode(e Event, p Phase) {
 	if e.Kind != "Node" {
 		return
@@ -186,7 +186,8 @@ func (f *fold) ofNode(e Event, p Phase) {
 		if h.Kind != Interruption || h.Node != e.Object || e.At.Before(h.Began.Truncate(time.Second)) {
 			continue
 		}
-		if p == Cancelled && f.world.Nodes[h.Node].knows(h.NoticeID) {
+		n := f.world.Nodes[h.Node]
+		if _, served := n.Served.Find(h.NoticeID); p == Cancelled && n.knows(h.NoticeID) && !served {
 			continue
 		}
 		f.advance(h, p, e.At)

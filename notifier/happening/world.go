@@ -66,6 +66,8 @@ type Node struct {
 	Request *contract.Request
 	Report  *contract.Report
 	Notices contract.NoticedList
+	// Served are the notices for which nothing is done any more.
+	Served contract.ServedList
 	// Terminating is the id for which the instance is being terminated.
 	Terminating string
 }
@@ -86,6 +88,9 @@ func NodeOf(n *corev1.Node) Node {
 	}
 	if list, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices]); err == nil {
 		node.Notices = list
+	}
+	if list, err := contract.ParseServed(n.Annotations[contract.AnnotationServed]); err == nil {
+		node.Served = list
 	}
 	return node
 }

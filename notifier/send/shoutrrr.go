@@ -5,8 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
-	"slices"
-	"strings"
+	"regexp"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
@@ -64,7 +63,7 @@ func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
 		s.pending = nil
 		if err != nil {
 			failed := fail("shoutrrr", err, s.url)
-			failed.Refused = slices.ContainsFunc(final, func(words string) bool { return strings.Contains(err.Error(), words) })
+			failed.Refused = final.MatchString(err.Error())
 			return "", failed
 		}
 		return "", nil
@@ -73,17 +72,18 @@ func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
 	}
 }
 
-// final are the words of errors that another try cannot mend, or that would send once more what some have
-// had: shoutrrr's errors have no other mark.
-var final = []string{"some recipients", "max length", "max size"}
+// final is found in errors that another try does not mend: a mail server's permanent reply, while other recipients
+// may have had the message, and a text that is too long. Shoutrrr's errors have no other mark.
+var final = regexp.MustCompile(`(?s)some recipients.*\b5\d\d\b|max length|max size`)
 
 // mostPlain is less than any service takes: Telegram 4,096 characters.
 const mostPlain = 4000
 
 func (s *Shoutrrr) call(m render.Message) *pending {
 	params := types.Params{}
-	text := contract.Shorten(m.Plain(), mostPlain)
+	text := m.Plain()
 	if !m.Own {
+		text = contract.Shorten(text, mostPlain)
 		params.SetTitle(m.Title)
 	}
 	p := &pending{id: m.ID, result: make(chan error, 1)}

@@ -111,6 +111,8 @@ type Group struct {
 	// Held is why nothing of the group is changed: what its provider answers contradicts itself, or it has
 	// not been read for long. Empty where it may be.
 	Held string `json:"held,omitempty"`
+	// Unread says that it is held because it has not been read for long: that ends by itself.
+	Unread bool `json:"unread,omitempty"`
 	// GPULabel is the label that the provider puts on nodes with GPUs; empty where there is none.
 	GPULabel string `json:"gpuLabel,omitempty"`
 	ARN      string `json:"arn,omitempty"`

@@ -41,12 +41,14 @@ type Reader struct {
 	known   map[string]*known
 	missing []Named // that no group has
 
-	mu      sync.Mutex // guards what follows
-	latest  reading
-	said    string        // the last trouble that was logged
-	drawn   []fleet.Group // latest, with the node templates of seen
-	seen    map[string]resource.Quantity
-	recheck map[string]bool // groups of which to read all anew
+	mu     sync.Mutex // guards what follows
+	latest reading
+	said   string        // the last trouble that was logged
+	drawn  []fleet.Group // latest, with the node templates of seen
+	seen   map[string]resource.Quantity
+	// forgotten: what is known is of an earlier term.
+	forgotten bool
+	recheck   map[string]bool // groups of which to read all anew
 	// leaving are instances that somebody has seen leave since then, and no reading has.
 	leaving map[string]time.Time
 }
@@ -120,7 +122,21 @@ func (r *Reader) Run(ctx context.Context) {
 func (r *Reader) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.latest, r.drawn = reading{}, nil
+	r.latest, r.drawn, r.forgotten = reading{}, nil, true
+}
+
+// begin has what an earlier term knew of groups read anew, as far as their descriptions do not show it. Only who
+// reads calls it.
+func (r *Reader) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.forgotten {
+		return
+	}
+	r.forgotten = false
+	for _, k := range r.known {
+		k.forgetFacts()
+	}
 }
 
 // Nudge asks for a reading soon.
@@ -273,6 +289,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(whole, readTime)
 	defer cancel()
+	r.begin()
 	asked := r.now()
 	described, missing, err := r.describe(ctx)
 	if whole.Err() != nil {
@@ -449,7 +466,7 @@ func (r *Reader) stale(err error) {
 		k.blueprint.Spot = next.spot.Prices
 		g := k.group(sentence)
 		if r.now().Sub(next.at) > OldReading {
-			g.Held = sentence
+			g.Held, g.Unread = sentence, true
 		}
 		next.groups = append(next.groups, g)
 		next.blueprints = append(next.blueprints, k.blueprint)

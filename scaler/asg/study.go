@@ -92,8 +92,8 @@ func (k *known) settle(now time.Time, ours []change) {
 		instance := newInstance(i)
 		if instance.State == fleet.PendingWait {
 			waiting[instance.ID] = true
-			if !k.waiting[instance.ID] && !slices.ContainsFunc(k.hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnLaunch }) {
-				k.hooking.forget() // it waits for a hook that we do not know
+			if !k.waiting[instance.ID] {
+				k.hooking.forget() // it may wait for a hook that is not known
 			}
 		}
 		if !instance.Terminating() || instance.Retained() {

@@ -26,6 +26,7 @@ type known struct {
 
 	// sized: target and instances were read once; sizeFault is why they were not read now.
 	sized     bool
+	sizedAt   time.Time // when its size and its instances were read
 	target    int
 	instances []*protocol.Instance
 	sizeFault string
@@ -57,7 +58,7 @@ const (
 
 // read asks for all of a group that is due.
 func (k *known) read(ctx context.Context, r *Reader, now time.Time) {
-	k.readSize(ctx, r.provider)
+	k.readSize(ctx, r.provider, now)
 	if k.definedAt.IsZero() || now.Sub(k.definedAt) >= defineEvery {
 		k.definedAt = now
 		k.readTemplate(ctx, r.provider, now)
@@ -67,7 +68,7 @@ func (k *known) read(ctx context.Context, r *Reader, now time.Time) {
 }
 
 // readSize keeps what was known where one of the two answers is missing.
-func (k *known) readSize(ctx context.Context, p *Provider) {
+func (k *known) readSize(ctx context.Context, p *Provider, now time.Time) {
 	size, err := ask(ctx, p, "NodeGroupTargetSize", p.client.NodeGroupTargetSize, &protocol.NodeGroupTargetSizeRequest{Id: k.id})
 	if err != nil {
 		k.sizeFault = err.Error()
@@ -78,7 +79,7 @@ func (k *known) readSize(ctx context.Context, p *Provider) {
 		k.sizeFault = err.Error()
 		return
 	}
-	k.sized, k.sizeFault, k.target, k.instances = true, "", int(size.GetTargetSize()), nodes.GetInstances()
+	k.sized, k.sizedAt, k.sizeFault, k.target, k.instances = true, now, "", int(size.GetTargetSize()), nodes.GetInstances()
 }
 
 func (k *known) readTemplate(ctx context.Context, p *Provider, now time.Time) {

@@ -54,6 +54,8 @@ type Reader struct {
 	mu     sync.Mutex // guards what follows
 	latest reading
 	said   string // the last trouble that was logged
+	// forgotten: what is known is of an earlier term.
+	forgotten bool
 }
 
 // reading is the outcome of Read.
@@ -100,7 +102,16 @@ func (r *Reader) Run(ctx context.Context) {
 func (r *Reader) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.latest = reading{}
+	r.latest, r.forgotten = reading{}, true
+}
+
+// begin drops what an earlier term knew, if it is to be forgotten. Only who reads calls it.
+func (r *Reader) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forgotten {
+		r.known, r.forgotten = map[string]*known{}, false
+	}
 }
 
 func (r *Reader) last() reading {
@@ -182,6 +193,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(whole, readTime)
 	defer cancel()
+	r.begin()
 	named, err := r.list(ctx)
 	if whole.Err() != nil {
 		return whole.Err()
@@ -258,8 +270,8 @@ func (r *Reader) assemble(at time.Time, err error, fault string) reading {
 	now, shared := r.now(), shared(r.known)
 	for _, id := range slices.Sorted(maps.Keys(r.known)) {
 		g := r.known[id].group(r.ended, label, stale, shared, now)
-		if stale != "" && g.Held == "" && now.Sub(at) > asg.OldReading {
-			g.Held = stale
+		if k := r.known[id]; g.Held == "" && now.Sub(k.sizedAt) > asg.OldReading {
+			g.Held, g.Unread = cmp.Or(stale, k.sizeFault), true
 		}
 		if unsettled(g) {
 			next.moving = now

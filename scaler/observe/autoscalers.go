@@ -97,8 +97,9 @@ type autoscalerWatch struct {
 
 // signs are those that one watch sees, and when it could not.
 type signs struct {
-	rows func() []*sign
-	away outage
+	rows    func() []*sign
+	away    outage
+	refused *refusal // to see them: then it is said that none is seen
 }
 
 // said is which groups a status named, as of a renewal of it.
@@ -151,7 +152,7 @@ func signsNamed[O object, L runtime.Object](w *autoscalerWatch, client any, reso
 		seen.away.heard(what, err)
 		w.o.report(err)
 	})
-	watch.sign = true
+	watch.sign, seen.refused = true, watch.refused
 	return watch
 }
 
@@ -358,6 +359,9 @@ func (w *autoscalerWatch) alive(now time.Time) (alive []*sign) {
 	notes := map[sign]heard{}
 	for _, seen := range w.signs {
 		away := seen.away.latest(now)
+		if seen.refused.lasts() {
+			away = nil
+		}
 		for _, s := range seen.rows() {
 			id := s.id()
 			h, before := w.heard[id]

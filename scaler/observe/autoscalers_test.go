@@ -42,12 +42,15 @@ type leaseServer struct {
 	forbidden atomic.Bool
 	// away: leases cannot be read; watches are those of them that were opened.
 	away    atomic.Bool
+	mu      sync.Mutex
 	watches []watch.Interface
 }
 
 // leave ends all watches of leases, and lets nobody read them until it is called off.
 func (s *leaseServer) leave(away bool) {
 	s.away.Store(away)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, w := range s.watches {
 		w.Stop()
 	}
@@ -71,7 +74,6 @@ func newLeaseServer(strong []string, objects ...apiruntime.Object) *leaseServer 
 		})
 		return true, list, nil
 	})
-	var mu sync.Mutex
 	s.PrependWatchReactor("leases", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		if s.away.Load() {
 			return true, nil, errors.New("connection refused")
@@ -80,8 +82,8 @@ func newLeaseServer(strong []string, objects ...apiruntime.Object) *leaseServer 
 		if err != nil {
 			return true, nil, err
 		}
-		mu.Lock()
-		defer mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.watches = append(s.watches, w)
 		return true, watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
 			return e, selects(a.(clienttesting.WatchAction).GetWatchRestrictions().Fields, e.Object.(*coordinationv1.Lease))

@@ -340,9 +340,11 @@ func (w *bufferWatch) latest() []fleet.Buffer {
 			}
 		case b.Scalable != nil:
 			w.mu.Lock()
-			s := w.scalables[scalable{b.Namespace, *b.Scalable}]
+			s, read := w.scalables[scalable{b.Namespace, *b.Scalable}]
 			w.mu.Unlock()
-			buffer.Pods, buffer.Fault = s.pods, s.fault
+			if buffer.Pods, buffer.Fault = s.pods, s.fault; !read && b.Scalable.Known() {
+				buffer.Fault = "what it refers to has not been read yet"
+			}
 		}
 		list = append(list, buffer)
 	}

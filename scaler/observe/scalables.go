@@ -50,8 +50,8 @@ func due(list []scalable, before map[scalable]scaled, now time.Time) (some []sca
 	return some
 }
 
-// readScalables reads some of these objects, and forgets all others. What was read before stands
-// where that fails.
+// readScalables reads those of these objects that are due, and forgets what no buffer refers to any more. What
+// was read before stands where that fails.
 func (w *bufferWatch) readScalables(ctx context.Context, list []scalable) {
 	w.mu.Lock()
 	before, first := maps.Clone(w.scalables), !w.followed

@@ -60,10 +60,8 @@ func (b *Board) Post(draw func() statuspage.Status) {
 
 // Run writes what is posted until ctx ends: on change only, and at most every five seconds, or every
 // minute where the page stays as it is. Five seconds is also how often it is drawn: of a large cluster it takes a while. What
-// could not be written is tried again then. What is posted and not written when ctx ends is dropped: somebody
-// else may lead then, and the ConfigMap be his.
+// could not be written is tried again then.
 func (b *Board) Run(ctx context.Context) {
-	defer b.drop()
 	var written content
 	for {
 		select {
@@ -83,7 +81,9 @@ func (b *Board) Run(ctx context.Context) {
 	}
 }
 
-func (b *Board) drop() {
+// Drop forgets what was posted and is not written. It is for who begins to lead, before anything is posted: in
+// between somebody else may have led, and written the ConfigMap.
+func (b *Board) Drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latest = nil

@@ -346,16 +346,26 @@ func writes(client *fake.Clientset) int {
 
 // What was posted in a term that has ended is not written in the next one: another leader's page may stand.
 func TestBoardDropsWhatATermLeft(t *testing.T) {
-	client := fake.NewClientset()
-	client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("connection refused")
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		b := NewBoard(client.CoreV1().ConfigMaps(ours), "a", slog.New(slog.DiscardHandler))
+		b.Post(func() statuspage.Status {
+			return statuspage.Status{Page: statuspage.Page{Trouble: "of the earlier term"}}
+		})
+		b.Drop()
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { b.Run(ctx); close(ended) }()
+		time.Sleep(2 * postEvery)
+		if n := len(client.Actions()); n > 0 {
+			t.Errorf("%d calls, and nothing was posted", n)
+		}
+		b.Post(func() statuspage.Status { return statuspage.Status{} })
+		time.Sleep(2 * postEvery)
+		if n := len(client.Actions()); n == 0 {
+			t.Error("what was posted then is not written")
+		}
+		end()
+		<-ended
 	})
-	b := NewBoard(client.CoreV1().ConfigMaps("ours"), "a", slog.New(slog.DiscardHandler))
-	b.Post(func() statuspage.Status { return statuspage.Status{} })
-	over, end := context.WithCancel(t.Context())
-	end()
-	b.Run(over)
-	if b.latest != nil || len(b.fresh) > 0 {
-		t.Error("a status of the earlier term is still to be written")
-	}
 }

@@ -55,7 +55,7 @@ type Step struct {
 	Namespace       string    // of an object that has one
 	UID             types.UID // of the object; of Untag the owner
 	Group, Instance string    // of a Node: its instance, and the group where that must serve
-	Hook, State     string    // of Complete and Heartbeat: the hook, and the lifecycle state that it holds
+	Hook, State     string    // of Complete and Heartbeat: the hook, and the lifecycle state that it holds; of Await the hook alone, if one
 	Due             time.Time // of Heartbeat: before it none is sent
 	Node            string    // of an instance
 	Keys            []string  // what is taken off a Node
@@ -107,6 +107,8 @@ func (s Step) Command() string {
 		return fmt.Sprintf("kubectl -n %s delete daemonset %s", s.Namespace, s.Name)
 	case s.Do == Await && s.Kind == kindLease:
 		return "find that scaler and stop it"
+	case s.Do == Await && s.Kind == kindInstance && s.Hook != "":
+		return Step{Do: Complete, Name: s.Group, Hook: s.Hook, Instance: s.Name}.Command()
 	case s.Do == Await && s.Kind == kindInstance:
 		return fmt.Sprintf("aws ec2 describe-instances --instance-ids %s", s.Name)
 	case s.Do == Await:

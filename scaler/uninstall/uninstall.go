@@ -269,9 +269,8 @@ func (s *steps) awaitInstances() {
 				}
 			}
 			if n == nil && i.Terminating() && len(holding) > 0 {
-				// Its pods may run: it may be a node of another cluster, or its Node was deleted. Nobody sends
-				// heartbeats any more, so its hook ends by itself.
-				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Why: fmt.Sprintf("it is %s, and no node here is known to be it: its hook ends by its own time", i.State)})
+				// Its pods may run: it may be a node of another cluster, or its Node was deleted.
+				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Hook: holding[0], Why: fmt.Sprintf("it is %s, and no node here is known to be it: its hook ends by its own time", i.State)})
 				continue
 			}
 			for _, h := range holding {

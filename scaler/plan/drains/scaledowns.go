@@ -117,6 +117,7 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 		d.Cancel(n, verdict.Say("it was given up ({cause}), and is not tried again until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
 	case n.Instance == nil || !n.Instance.Live():
 		d.Cancel(n, n.WhyNotOurs())
+	case n.Group.Unread && report.Phase == contract.PhaseDrained: // it goes when that is over
 	case n.Group.Held != "":
 		d.limit(n, time.Time{}, verdict.Quote(n.Group.Held))
 	case held:
