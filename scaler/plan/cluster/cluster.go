@@ -82,7 +82,7 @@ type Cluster struct {
 // not changed. Stages come later, see FindStages.
 func New(s fleet.Snapshot, p policy.Policy, register *Register) *Cluster {
 	d := &Cluster{
-		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), Leads: s.Leads,
+		Now: s.Now, Policy: p, Given: s.State.NotAhead(s.Now), Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), Leads: s.Leads,
 		Daemons: slices.Clone(s.DaemonSets), Owners: s.Owners,
 		Budgets: drainable.NewBudgets(s.Budgets), Guards: s.Budgets,
 		UID: s.Cluster, OwnDrains: map[string]time.Time{}, disowned: map[string]disowned{},
