@@ -165,10 +165,10 @@ func (c *Client) WatchBudgets(ctx context.Context, logger *slog.Logger, namespac
 // many, or ctx ends. Until then the drain does without: it asks for the pods of one owner one by one.
 // Where one that began before is not through yet, that will do.
 func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods) {
-	if !c.guarding.TryLock() {
+	if !pods.guarding.TryLock() {
 		return
 	}
-	defer c.guarding.Unlock()
+	defer pods.guarding.Unlock()
 	for failures := 1; ctx.Err() == nil; failures++ {
 		budgets, err := c.budgets(ctx)
 		if err == nil {

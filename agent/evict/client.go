@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -29,8 +28,6 @@ type Client struct {
 	own      rest.Interface
 	identity *identity
 	node     string
-	// guarding is held by whoever lists the budgets of the cluster.
-	guarding sync.Mutex
 }
 
 var (

@@ -25,6 +25,8 @@ import (
 // Pods are the pods of a node, as a watch last reported. Safe for concurrent use.
 type Pods struct {
 	changed func()
+	// guarding is held by whoever lists the budgets of the cluster for these pods.
+	guarding sync.Mutex
 
 	mu      sync.Mutex
 	known   bool
