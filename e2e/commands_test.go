@@ -270,12 +270,23 @@ func (s *session) pod(program, which string) (string, error) {
 	if which == "leader" {
 		return s.leader()
 	}
-	scalers := s.w.Scalers()
+	return s.numbered(which)
+}
+
+// numbered finds a scaler by its number. It may have its node, and not run yet.
+func (s *session) numbered(which string) (pod string, err error) {
 	n, err := strconv.Atoi(which)
-	if err != nil || n < 0 || n >= len(scalers) {
-		return "", fmt.Errorf("scaler %q: there are %d, from 0, and leader", which, len(scalers))
+	if err != nil || n < 0 {
+		return "", fmt.Errorf("scaler %q: want a number from 0, or leader", which)
 	}
-	return scalers[n], nil
+	return pod, s.until("scaler "+which, func() (bool, string) {
+		scalers := s.w.Scalers()
+		if n >= len(scalers) {
+			return false, fmt.Sprintf("there are %d, from 0", len(scalers))
+		}
+		pod = scalers[n]
+		return true, pod
+	})
 }
 
 // agent finds the agent of a node. What a query has seen of a pod the world may hear a
