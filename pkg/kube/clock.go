@@ -14,6 +14,8 @@ const (
 	clockTolerance = 5 * time.Second
 	// promptAnswer is how long an answer may have taken for its date to tell the time.
 	promptAnswer = time.Second
+	// sureAfter is how long answers must agree before they move a clock that was set by one.
+	sureAfter = time.Minute
 )
 
 // Clock goes by the API server's clock where the node's own is more than five seconds off.
@@ -21,11 +23,23 @@ const (
 // never jumps with the node's clock: between two answers it goes on by the time that has
 // passed.
 //
+// The first date counts at once, because by then nothing was decided. Later ones move the
+// clock when every answer of a minute says the same: a wait ends early by a clock that is
+// set forward, and one of several API servers, or what stands in their place, may be wrong.
+//
 // A nil Clock is the node's own.
 type Clock struct {
 	mu sync.Mutex
 	// read was the time at the moment at, which is known as a moment of this process.
 	read, at time.Time
+	heard    bool
+	doubted  doubt
+}
+
+// doubt is that answers say the clock is off by some time, all of them since a moment.
+type doubt struct {
+	off   time.Duration
+	since time.Time // zero: the last one agreed with the clock
 }
 
 // NewClock starts with the node's own time.
@@ -51,16 +65,30 @@ func (c *Clock) Follow(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return listener{next, c} })
 }
 
-// hear sets the clock to a date of the API server's, if it is too far from that.
+// hear has the clock know a date of the API server's.
 func (c *Clock) hear(date time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if off := c.now().Sub(date); off > clockTolerance || off < -clockTolerance {
-		c.read, c.at = date, time.Now()
+	off := date.Sub(c.now())
+	first := !c.heard
+	c.heard = true
+	switch {
+	case off.Abs() <= clockTolerance:
+		c.doubted = doubt{}
+	case first || c.doubted.confirmedBy(off):
+		c.read, c.at, c.doubted = date, time.Now(), doubt{}
+	case c.doubted.since.IsZero() || !c.doubted.sharedBy(off):
+		c.doubted = doubt{off, time.Now()}
 	}
 }
 
-// listener reads the date of answers.
+func (d doubt) sharedBy(off time.Duration) bool { return (off - d.off).Abs() <= clockTolerance }
+
+func (d doubt) confirmedBy(off time.Duration) bool {
+	return !d.since.IsZero() && d.sharedBy(off) && time.Since(d.since) >= sureAfter
+}
+
+// listener reads the date of answers. What failed may be a proxy's word, with its date.
 // https://www.rfc-editor.org/rfc/rfc9110#field.date
 type listener struct {
 	next  http.RoundTripper
@@ -70,7 +98,7 @@ type listener struct {
 func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := time.Now()
 	answer, err := l.next.RoundTrip(r)
-	if err != nil || time.Since(asked) > promptAnswer {
+	if err != nil || answer.StatusCode/100 != 2 || time.Since(asked) > promptAnswer {
 		return answer, err
 	}
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
