@@ -3,6 +3,7 @@ package drains
 import (
 	"time"
 
+	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/launch"
 )
 
@@ -15,6 +16,9 @@ const (
 	// burstOver is how long after it last grew a group's next growth is the
 	// first of another burst.
 	burstOver = 10 * time.Second
+	// growthShows is how long it may take until an external provider shows by how much it was asked to
+	// make a group larger.
+	growthShows = time.Minute
 )
 
 // Burst is how often the group was grown in the burst that goes on.
@@ -33,4 +37,15 @@ func (d *Drains) PaceOf(group string) time.Time {
 		return d.Now
 	}
 	return d.State.GrownAt[group].Add(launch.Doubled(burstPace, count, burstPaceMost))
+}
+
+// ShownBy is the moment by which the group's provider shows what a leader before us may have asked of
+// it. Only a call with a token can be repeated, and an external provider knows none: what is asked
+// for twice comes twice. Zero where there is no such call.
+func (d *Drains) ShownBy(g *cluster.Group) time.Time {
+	at, grew := d.State.GrownAt[g.Name]
+	if !g.External || !grew || !at.Before(d.Leads) {
+		return time.Time{}
+	}
+	return at.Add(growthShows)
 }

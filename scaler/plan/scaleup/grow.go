@@ -441,6 +441,11 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
 	}
+	if shown := d.ShownBy(g); d.Now.Before(shown) {
+		d.Clock.At(shown)
+		d.sayGrowth(g, verdict.PodFitsUpcoming, grows.And(", unless its provider shows by {until} that the leader before asked for it", verdict.Until(shown)))
+		return
+	}
 	if g.Unanswered { // what is under way is counted already; the answer triggers the next evaluation
 		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
