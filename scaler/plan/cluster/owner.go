@@ -50,6 +50,12 @@ func (d *Cluster) SayWithoutGroup(n *Node) {
 	}
 }
 
+// GivenUp reports whether a node is in no group of ours, and its group is not being claimed: what the
+// scaler has written on it holds no more.
+func (d *Cluster) GivenUp(n *Node) bool {
+	return n.Group == nil && d.disowned[n.InstanceID()].reason != verdict.GroupUnclaimed
+}
+
 // whyDisowned says why a group is not this cluster's to change; empty where it is.
 func (d *Cluster) whyDisowned(s fleet.Snapshot, g *Group) (verdict.Reason, verdict.Details) {
 	switch {

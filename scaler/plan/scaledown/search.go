@@ -34,8 +34,8 @@ func (d *ScaleDown) BeginScaleDowns() {
 	}
 	r.awaitReplacement(swap)
 	for _, n := range d.Nodes {
-		r.unmark(n)
 		d.SayStage(n)
+		r.unmark(n)
 	}
 	r.steer()
 }
@@ -300,14 +300,14 @@ func waitsUntil(why verdict.Details) verdict.Details {
 	return verdict.Say("it waits until {why}", verdict.Why(why))
 }
 
-// unmark takes the mark off a node that is needed again, so that its clock
-// starts anew.
+// unmark takes the mark off a node that is needed again, or whose group is ours no more, so that its
+// clock starts anew.
 func (r *nodeSearch) unmark(n *cluster.Node) {
 	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Cancelled
-	if !stays || n.Leaves || n.Group == nil || r.missed[n] {
+	if !stays || n.Leaves || n.Group == nil && !r.GivenUp(n) || r.missed[n] {
 		return
 	}
 	if _, ok, _ := contract.Unneeded(n.Taints); ok {
-		r.Do(action.Unmark{Group: n.Group.Name, Node: n.Ref(), Why: cmp.Or(n.Details.String(), "it stays")})
+		r.Do(action.Unmark{Group: n.GroupName(), Node: n.Ref(), Why: cmp.Or(n.Details.String(), "it stays")})
 	}
 }

@@ -31,7 +31,8 @@ const (
 // itself it prefers the emptiest, so that none ever becomes empty. Nodes without which the others
 // have what all pods request are surplus and filled last; of the others the emptier, which have
 // half of the free room, are filled later. They bear taints that new pods avoid. So nodes become
-// empty without an eviction. While scale-down is stopped nothing changes.
+// empty without an eviction. Of nodes that are in no group of ours any more the taints are taken off.
+// While scale-down is stopped nothing changes.
 func (r *nodeSearch) steer() {
 	balances := r.balances() && r.Policy.ScaleDown
 	if r.OtherAutoscalerActs() || balances && r.halt != nil {
@@ -45,14 +46,14 @@ func (r *nodeSearch) steer() {
 	}
 	var changes []action.Steer
 	for n := range r.In(cluster.Serving) {
-		if n.Group == nil || n.Instance == nil || n.Leaves { // what leaves bears another taint
+		if !r.GivenUp(n) && n.Instance == nil || n.Leaves { // what leaves bears another taint
 			continue
 		}
 		if turns[n] != contract.FillFirst {
 			sayBeside(n, verdict.Say("new pods go to fuller nodes first"))
 		}
 		if contract.FillTurnOf(n.Taints) != turns[n] {
-			changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Fill: turns[n]})
+			changes = append(changes, action.Steer{Group: n.GroupName(), Node: n.Ref(), Fill: turns[n]})
 		}
 	}
 	if len(changes) == 0 {
