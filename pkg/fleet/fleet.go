@@ -815,7 +815,8 @@ type State struct {
 	// GrownAt remembers when each group was last grown, by group.
 	// Writer: scaleup. Dropped: by drains, when neither a replacement nor a delay asks for it.
 	// Lost: the group may shrink sooner, what it was asked for and does not get is not taken
-	// back, and a node that was replaced in advance is replaced twice.
+	// back, a node that was replaced in advance is replaced twice, and an external provider that has
+	// not shown its effect is asked for it again.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
 	// ShrunkAt remembers when each group was last made smaller by a scale-down, by group,
 	// where something waits for that.

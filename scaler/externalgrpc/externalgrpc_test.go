@@ -443,6 +443,22 @@ func TestGrows(t *testing.T) {
 	}
 }
 
+// What is read before a change is asked for at once: a provider takes its time for each answer, and the
+// action has its own.
+func TestReadsAtOnceBeforeAChange(t *testing.T) {
+	b := newBed(t, pool("lab://a"))
+	var asked sync.WaitGroup
+	asked.Add(3)
+	b.fake.Break(fakegrpc.Faults{Lie: func(groups []fakegrpc.Group) []fakegrpc.Group {
+		asked.Done()
+		asked.Wait()
+		return groups
+	}})
+	if err := b.verbs.SetDesired(t.Context(), "pool", 1, 3); err != nil {
+		t.Error(err)
+	}
+}
+
 // A call that had its effect and no answer is not repeated: neither at once, nor when its effect
 // shows.
 func TestGrowWithoutAnswer(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -63,24 +64,35 @@ type state struct {
 func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 	p, id := v.provider, idOf(group)
 	now := state{instances: map[string]*protocol.Instance{}}
-	all, err := ask(ctx, p, "NodeGroups", p.client.NodeGroups, &protocol.NodeGroupsRequest{})
-	if err != nil {
-		return state{}, err
+	var all *protocol.NodeGroupsResponse
+	var size *protocol.NodeGroupTargetSizeResponse
+	var nodes *protocol.NodeGroupNodesResponse
+	var reading errgroup.Group // at once, as a provider may take a good part of the action's time for each
+	reading.Go(func() (err error) {
+		all, err = ask(ctx, p, "NodeGroups", p.client.NodeGroups, &protocol.NodeGroupsRequest{})
+		return err
+	})
+	reading.Go(func() (err error) {
+		size, err = ask(ctx, p, "NodeGroupTargetSize", p.client.NodeGroupTargetSize, &protocol.NodeGroupTargetSizeRequest{Id: id})
+		return err
+	})
+	reading.Go(func() (err error) {
+		nodes, err = ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: id})
+		return err
+	})
+	failed := reading.Wait()
+	if all == nil {
+		return state{}, failed
 	}
 	n := slices.IndexFunc(all.GetNodeGroups(), func(g *protocol.NodeGroup) bool { return g.GetId() == id })
 	if n < 0 {
 		return state{}, fmt.Errorf("%w: its provider names no group %s any more", asg.ErrChanged, group)
 	}
+	if failed != nil {
+		return state{}, failed
+	}
 	now.least, now.most = int(all.NodeGroups[n].GetMinSize()), int(all.NodeGroups[n].GetMaxSize())
-	size, err := ask(ctx, p, "NodeGroupTargetSize", p.client.NodeGroupTargetSize, &protocol.NodeGroupTargetSizeRequest{Id: id})
-	if err != nil {
-		return state{}, err
-	}
 	now.target = int(size.GetTargetSize())
-	nodes, err := ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: id})
-	if err != nil {
-		return state{}, err
-	}
 	for _, i := range nodes.GetInstances() {
 		instance := fleet.InstanceIDOf(i.GetId())
 		if now.instances[instance] != nil {
