@@ -96,6 +96,8 @@ type loop struct {
 	node      nodeAccess
 	drain     *underWay
 	overrides overrides
+	// unlisted is the list of notices that the Node has not taken yet; empty where it has.
+	unlisted string
 	// notYet is the scaler's word on the Node that a drain is to wait on, and arrived when
 	// that came; empty where none stands.
 	notYet  string
@@ -184,8 +186,12 @@ func (l *loop) evaluate(now time.Time) time.Time {
 	next.Wake = movedTime(next.Wake, ahead)
 	l.follow(next.WatchPods, next.WatchBudgets)
 	resume := l.evict(now, next.Steps)
-	if l.drain != nil && next.Node != nil {
-		l.drain.unwritten = next.Report
+	l.unlisted = ""
+	if next.Node != nil {
+		l.unlisted = next.Node.Annotations[contract.AnnotationNotices]
+		if l.drain != nil {
+			l.drain.unwritten = next.Report
+		}
 	}
 	l.write(now, next)
 	if next.Node == nil && !next.WatchPods && !l.node.dirty {
@@ -243,6 +249,7 @@ func (l *loop) view(now time.Time) drain.View {
 		Unclear:    l.sighting.Unclear,
 		Written:    l.node.written,
 		Unwritable: l.node.unwritableSince(now),
+		Unlisted:   l.unlisted,
 	}
 	v.NotYet = l.hearNotYet(v.Node.Annotations[contract.AnnotationDrainNotYet], now)
 	if l.drain == nil {

@@ -1,6 +1,10 @@
 package drain
 
-import "windlass.dev/windlass/pkg/contract"
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+)
 
 // correctDates makes now of every moment of ours that is to come: it was read from a
 // clock that has been set right since. The Node is dated anew as soon as it can be
@@ -21,8 +25,12 @@ func (d *decision) correctDates() {
 	for i := range d.served {
 		correctDate(&d.served[i].At, now)
 	}
-	for i := range d.noted {
-		if at := &d.noted[i].At; at.After(d.Now) {
+	correctNoted(d.noted, d.Now)
+}
+
+func correctNoted(list contract.NoticedList, now time.Time) {
+	for i := range list {
+		if at := &list[i].At; at.After(now) {
 			*at = contract.Time{} // what the report says of it is the better date
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // with the machine still there, says nothing while another is to come.
 func (d *decision) findDeadlines() {
 	var passed time.Time
-	for _, n := range d.drains {
+	for _, n := range d.grounds() {
 		announced := contract.At(n.Deadline).Time
 		d.announced = notice.Earliest(d.announced, announced)
 		for _, at := range []time.Time{announced, d.guess(n)} {
@@ -63,7 +63,7 @@ func (d *decision) stays(n notice.Notice) bool {
 // urgency is that of the notice which leaves the least time.
 func (d *decision) urgency() drainable.Urgency {
 	most := drainable.Patient
-	for _, n := range d.drains {
+	for _, n := range d.grounds() {
 		most = max(most, d.urgencyOf(n))
 	}
 	return most
@@ -78,7 +78,7 @@ func (d *decision) urgencyOf(n notice.Notice) drainable.Urgency {
 	if d.stays(n) || d.mayBeDated(n) {
 		kind = contract.KindRequest
 	}
-	urgency, rises := drainable.UrgencyAt(d.Now, kind, d.since(), contract.At(n.Deadline).Time)
+	urgency, rises := drainable.UrgencyAt(d.Now, kind, d.sinceFor(n), contract.At(n.Deadline).Time)
 	if !rises.IsZero() {
 		d.due(rises)
 	}
@@ -97,10 +97,18 @@ func (d *decision) mayBeDated(n notice.Notice) bool {
 	return n.Kind == contract.KindASG && n.Deadline.IsZero() && !d.due(d.knownSince(n).Add(datedWithin))
 }
 
+// sinceFor is since when the drain is for a notice: that may come when it has long begun for another.
+func (d *decision) sinceFor(n notice.Notice) time.Time {
+	if known := d.knownSince(n); known.After(d.since()) {
+		return known
+	}
+	return d.since()
+}
+
 // knownSince is when an agent of the node, or for a request its author, first spoke of a
 // notice.
 func (d *decision) knownSince(n notice.Notice) time.Time {
-	noted, listed := d.noted.Find(n.ID)
+	noted, listed := d.known.Find(n.ID)
 	switch {
 	case listed && !noted.At.IsZero(): // an older agent noted no date
 		return noted.At.Time

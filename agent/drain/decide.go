@@ -43,6 +43,8 @@ type decision struct {
 	mark     *contract.Cordon
 	served   contract.ServedList
 	noted    contract.NoticedList
+	// known are those of noted and, before them, of the list that the Node has not taken.
+	known contract.NoticedList
 
 	// standing are the notices that stand, the strongest first. Of them, drains are
 	// those to drain for now, cordons those to cordon for, and fulfilled those that a
@@ -83,6 +85,7 @@ func read(v View, p Policy) *decision {
 	d.served, _ = contract.ParseServed(v.Node.Annotations[contract.AnnotationServed])
 	d.noted, _ = contract.ParseNoticed(v.Node.Annotations[contract.AnnotationNotices])
 	d.correctDates()
+	d.known = d.allNoted()
 	d.standing = d.listStanding()
 	for _, n := range d.standing {
 		switch {
@@ -138,7 +141,7 @@ func (d *decision) drain() Next {
 }
 
 // winner is the notice that decides how the drain is done.
-func (d *decision) winner() notice.Notice { return d.drains[0] }
+func (d *decision) winner() notice.Notice { return d.grounds()[0] }
 
 // continues reports whether the drain on the Node is for one of these notices too.
 func (d *decision) continues() bool { return d.isOurs(d.old) }

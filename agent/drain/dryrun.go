@@ -20,7 +20,7 @@ func rehearse(v View, p Policy) Next {
 	actual, written := v.Node, v.Written
 	said := actual.Annotations[contract.AnnotationDryRun]
 	v.Node, v.rehearsed = thoughtOf(*actual, said), actual
-	v.Written, v.Unwritable, v.Unwritten, v.Tries = time.Time{}, time.Time{}, nil, Tries{}
+	v.Written, v.Unwritable, v.Unwritten, v.Unlisted, v.Tries = time.Time{}, time.Time{}, nil, "", Tries{}
 	next := Decide(v, p)
 
 	var dry contract.DryRun

@@ -12,16 +12,16 @@ import (
 // deleted, so that they hear of their end. Only deadlines that were announced
 // count, not the agent's own guess, and of a short time the last quarter at most.
 func (d *decision) lastChance() bool {
-	var deadline time.Time
-	for _, n := range d.drains {
-		if d.response(n).LastChance == notice.Delete {
-			deadline = notice.Earliest(deadline, n.Deadline)
+	var deadline, since time.Time
+	for _, n := range d.grounds() {
+		if d.response(n).LastChance == notice.Delete && notice.Earliest(deadline, n.Deadline) != deadline {
+			deadline, since = n.Deadline, d.sinceFor(n)
 		}
 	}
 	if deadline.IsZero() {
 		return false
 	}
-	whole := max(0, deadline.Sub(d.since()))
+	whole := max(0, deadline.Sub(since))
 	return d.due(deadline.Add(-min(d.policy.LastChanceTime, whole/4)))
 }
 

@@ -55,7 +55,7 @@ func broken(w *world, next drain.Next) []string {
 	after := view
 	after.Tries = after.Tries.Send(view.Now, next.Steps...)
 	if next.Node != nil {
-		after.Node, after.Written, after.Unwritten = next.Node, view.Now, nil
+		after.Node, after.Written, after.Unwritten, after.Unlisted = next.Node, view.Now, nil, ""
 	}
 	again := drain.Decide(after, policy)
 	for _, s := range again.Steps {
@@ -590,7 +590,7 @@ func brokenRehearsal(view drain.View, policy, dry drain.Policy) (out []string) {
 	node := *view.Node
 	node.Annotations = maps.Clone(node.Annotations)
 	delete(node.Annotations, contract.AnnotationDryRun)
-	view.Node, view.Tries, view.Unwritable, view.Unwritten = &node, drain.Tries{}, time.Time{}, nil
+	view.Node, view.Tries, view.Unwritable, view.Unwritten, view.Unlisted = &node, drain.Tries{}, time.Time{}, nil, ""
 	view.Pods = slices.Clone(view.Pods)
 	for i := range view.Pods {
 		view.Pods[i].Created = fleet.SecondOf(start.Add(-time.Hour))

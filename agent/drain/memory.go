@@ -20,10 +20,21 @@ func (d *decision) remembered(given []notice.Notice) []notice.Notice {
 	})
 }
 
-// recalled are the notices that are written down, but for what is over by a boot.
+// allNoted are the notices that are written down, and those that are to be: a Node that cannot be
+// written makes no notice end sooner.
+func (d *decision) allNoted() contract.NoticedList {
+	unlisted, _ := contract.ParseNoticed(d.Unlisted)
+	correctNoted(unlisted, d.Now)
+	return append(unlisted, slices.DeleteFunc(slices.Clone(d.noted), func(n contract.Noticed) bool {
+		_, newer := unlisted.Find(n.ID)
+		return newer
+	})...)
+}
+
+// recalled are the notices that are known, but for what is over by a boot.
 func (d *decision) recalled() []notice.Notice {
 	var out []notice.Notice
-	for _, noted := range d.noted {
+	for _, noted := range d.known {
 		if n, ok := recall(noted); ok && !d.cameBack(n) {
 			out = append(out, n)
 		}
@@ -55,6 +66,14 @@ func (d *decision) isHeard(c notice.Cause) bool {
 // isHearsay reports whether the drain is for nothing that is certain.
 func (d *decision) isHearsay() bool {
 	return !slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return !d.isDoubtful(n) })
+}
+
+// grounds are the notices by which the drain goes: those that are certain, or all where none is.
+func (d *decision) grounds() []notice.Notice {
+	if d.isHearsay() {
+		return d.drains
+	}
+	return slices.DeleteFunc(slices.Clone(d.drains), d.isDoubtful)
 }
 
 // isDoubtful reports whether a notice may be over, though nothing reports it: the machine may

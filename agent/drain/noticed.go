@@ -40,7 +40,7 @@ func (d *decision) note() {
 // known stays as it was, and so does the boot under which it is to come, while it is not known
 // whether it has.
 func (d *decision) noticed(n, seen notice.Notice) contract.Noticed {
-	before, _ := d.noted.Find(n.ID)
+	before, _ := d.known.Find(n.ID)
 	now := contract.Noticed{
 		ID: n.ID, Kind: n.Kind, Reason: n.Reason,
 		Does:     string(d.response(n).Do),

@@ -54,7 +54,7 @@ func (d *decision) permitBy() time.Time {
 	if d.begun() || has(d.drains, d.Node.Annotations[contract.AnnotationDrainPermit]) {
 		return time.Time{}
 	}
-	for _, n := range d.drains {
+	for _, n := range d.grounds() {
 		if !d.response(n).Permit {
 			return time.Time{}
 		}

@@ -42,6 +42,6 @@ func (d *decision) isOver(n notice.Notice) bool {
 
 // bootOf is the boot id under which the notice stands, until noted moves it on.
 func (d *decision) bootOf(n notice.Notice) string {
-	noted, _ := d.noted.Find(n.ID)
+	noted, _ := d.known.Find(n.ID)
 	return cmp.Or(noted.Boot, d.Node.BootID)
 }

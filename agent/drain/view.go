@@ -66,6 +66,9 @@ type View struct {
 	// Unwritten is the report that was last to be written and that the Node has not
 	// taken; nil where it has.
 	Unwritten *contract.Report
+	// Unlisted is the list of notices that was last to be written, by AnnotationNotices, and that the
+	// Node has not taken; empty where it has.
+	Unlisted string
 }
 
 // Ending is when we heard that a pod is being deleted, and when that was asked for, by the API

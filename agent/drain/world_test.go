@@ -62,6 +62,7 @@ type world struct {
 	ending              map[types.UID]drain.Ending
 	live                map[string]bool
 	unwritten           *contract.Report
+	unlisted            string
 
 	// notYet is when the scaler's word on the Node arrived at the agent's process, and
 	// heardNotYet which word that was. scaler goes on saying it.
@@ -181,7 +182,7 @@ func (w *world) view() drain.View {
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard, Unclear: slices.Clone(w.unclear),
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred), Ending: w.ending,
 		Written: w.written, Unwritable: w.unwritable, Crowded: w.crowded, Back: w.back, NotYet: w.notYet,
-		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten,
+		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten, Unlisted: w.unlisted,
 	}
 	if w.silent && !w.heard {
 		v.Notices = nil
@@ -229,7 +230,7 @@ func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred, w.ending = drain.Tries{}, map[string]time.Time{}, map[types.UID]drain.Ending{}
 	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
-	w.live, w.unwritten = map[string]bool{}, nil
+	w.live, w.unwritten, w.unlisted = map[string]bool{}, nil, ""
 	w.notYet, w.heardNotYet = time.Time{}, ""
 	w.storm.restarts++
 }
@@ -291,7 +292,7 @@ func (w *world) write(next drain.Next) {
 	if next.Node == nil {
 		return
 	}
-	w.unwritten = next.Report
+	w.unwritten, w.unlisted = next.Report, next.Node.Annotations[contract.AnnotationNotices]
 	if w.down {
 		return
 	}
@@ -302,7 +303,7 @@ func (w *world) write(next drain.Next) {
 		return
 	}
 	w.told = w.told.after(w.node, next)
-	w.node, w.written, w.unwritten = next.Node, w.now, nil
+	w.node, w.written, w.unwritten, w.unlisted = next.Node, w.now, nil, ""
 	if _, tainted := contract.Draining(w.node.Taints); !tainted || !w.node.Unschedulable {
 		w.closed = time.Time{}
 	} else if w.closed.IsZero() {
