@@ -43,7 +43,7 @@ type decision struct {
 	mark     *contract.Cordon
 	served   contract.ServedList
 	noted    contract.NoticedList
-	// known are those of noted and, before them, of the list that the Node has not taken.
+	// known are those of noted, and of the list that the Node has not taken.
 	known contract.NoticedList
 
 	// standing are the notices that stand, the strongest first. Of them, drains are

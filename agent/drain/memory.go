@@ -21,14 +21,15 @@ func (d *decision) remembered(given []notice.Notice) []notice.Notice {
 }
 
 // allNoted are the notices that are written down, and those that are to be: a Node that cannot be
-// written makes no notice end sooner.
+// written makes no notice end sooner. Of one that is written down that says it all, as what the list
+// is to say beside goes with other changes that are to be written.
 func (d *decision) allNoted() contract.NoticedList {
 	unlisted, _ := contract.ParseNoticed(d.Unlisted)
 	correctNoted(unlisted, d.Now)
-	return append(unlisted, slices.DeleteFunc(slices.Clone(d.noted), func(n contract.Noticed) bool {
-		_, newer := unlisted.Find(n.ID)
-		return newer
-	})...)
+	return slices.Concat(d.noted, slices.DeleteFunc(unlisted, func(n contract.Noticed) bool {
+		_, listed := d.noted.Find(n.ID)
+		return listed
+	}))
 }
 
 // recalled are the notices that are known, but for what is over by a boot.
