@@ -186,23 +186,29 @@ func (d *nodeDraft) resize(name corev1.ResourceName, q resource.Quantity) {
 }
 
 // notice adds one to those that the agent has written down: kind/does/deadline, such as
-// spot/drain/10:01:30.
+// spot/drain/10:01:30, and /at since when it is known.
 func (d *nodeDraft) notice(v string) error {
 	words := strings.Split(v, "/")
-	if len(words) != 3 {
-		return fmt.Errorf("want kind/does/deadline")
+	if len(words) != 3 && len(words) != 4 {
+		return fmt.Errorf("want kind/does/deadline[/at]")
 	}
 	deadline, err := clockTime(words[2])
 	if err != nil {
 		return err
 	}
+	noted := contract.Noticed{ID: fmt.Sprintf("%s:%d", words[0], deadline.Unix()), Kind: contract.Kind(words[0]), Does: words[1], Deadline: contract.At(deadline)}
+	if len(words) == 4 {
+		at, err := clockTime(words[3])
+		if err != nil {
+			return err
+		}
+		noted.At = contract.At(at)
+	}
 	list, err := contract.ParseNoticed(d.Annotations[contract.AnnotationNotices])
 	if err != nil {
 		return err
 	}
-	d.annotate(contract.AnnotationNotices, append(list, contract.Noticed{
-		ID: fmt.Sprintf("%s:%d", words[0], deadline.Unix()), Kind: contract.Kind(words[0]), Does: words[1], Deadline: contract.At(deadline),
-	}).String())
+	d.annotate(contract.AnnotationNotices, append(list, noted).String())
 	return nil
 }
 

@@ -88,7 +88,7 @@ func (d doubt) confirmedBy(off time.Duration) bool {
 	return !d.since.IsZero() && d.sharedBy(off) && time.Since(d.since) >= sureAfter
 }
 
-// listener reads the date of answers. What failed may be a proxy's word, with its date.
+// listener reads the date of answers. Where the server failed, it may be that of what stands before it.
 // https://www.rfc-editor.org/rfc/rfc9110#field.date
 type listener struct {
 	next  http.RoundTripper
@@ -98,7 +98,7 @@ type listener struct {
 func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := time.Now()
 	answer, err := l.next.RoundTrip(r)
-	if err != nil || answer.StatusCode/100 != 2 || time.Since(asked) > promptAnswer {
+	if err != nil || answer.StatusCode >= http.StatusInternalServerError || time.Since(asked) > promptAnswer {
 		return answer, err
 	}
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {

@@ -23,10 +23,22 @@ func (d *Cluster) UrgencyOf(kind contract.Kind, since, deadline time.Time) drain
 	return urgency
 }
 
-// DrainBegan is when the node's drain, of which that report speaks, was asked for or began; zero
-// where that is not known.
-func (n *Node) DrainBegan(report contract.Report) time.Time {
-	return FirstKnown(n.Request.At.Time, report.Since.Time)
+// DrainBegan is when the node's drain, of which that report speaks, was asked for or began; where its
+// deadline came to be known later, since then. Zero where that is not known.
+func (n *Node) DrainBegan(report contract.Report, deadline time.Time) time.Time {
+	began := FirstKnown(n.Request.At.Time, report.Since.Time)
+	if deadline.IsZero() {
+		return began
+	}
+	if n.Request.Deadline.Time.Equal(deadline) {
+		return Later(began, n.Request.At.Time)
+	}
+	for _, noted := range n.Noticed {
+		if noted.Deadline.Time.Equal(deadline) {
+			return Later(began, noted.At.Time)
+		}
+	}
+	return began
 }
 
 // ToCome reports whether there is a deadline that has not passed. One that has passed with the

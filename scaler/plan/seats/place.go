@@ -97,7 +97,8 @@ func (d *Seats) moving(n *cluster.Node) []fit.Tenant {
 	if leaves := n.Instance != nil && n.Instance.Terminating(); leaves && kind.Strength() < contract.KindASG.Strength() {
 		kind = contract.KindASG // its agent learns so in this plan
 	}
-	urgency := max(d.UrgencyOf(kind, n.DrainBegan(n.Report), standin.KnownDeadline(n, n.Report)), drainable.UrgencyOf(kind, time.Time{}))
+	deadline := standin.KnownDeadline(n, n.Report)
+	urgency := max(d.UrgencyOf(kind, n.DrainBegan(n.Report, deadline), deadline), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant
 	for i, p := range n.Pods {
 		if d.Unsucceeded()[p] {

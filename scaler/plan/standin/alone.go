@@ -355,7 +355,7 @@ func (t loneTally) stand() verdict.Details {
 }
 
 func (x loneDrain) urgency() drainable.Urgency {
-	return x.UrgencyOf(x.kind, x.node.DrainBegan(x.report), x.deadline)
+	return x.UrgencyOf(x.kind, x.node.DrainBegan(x.report, x.deadline), x.deadline)
 }
 
 // CarriedOn is how far the drain is that the scaler carries on, for a verdict; nil
