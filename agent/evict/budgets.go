@@ -27,6 +27,10 @@ type budgets struct {
 	// index of those in namespaces that pods were in; nil when it must be made anew.
 	index      *drainable.Budgets
 	namespaces sets.Set[string]
+	// size is what the known ones take, in bytes. Above mostBytes tooMany is true, none is kept, and the
+	// drain does without: watches add to what a list was small enough for.
+	size    int
+	tooMany bool
 }
 
 func newBudgets() budgets {
@@ -55,10 +59,13 @@ func (b *budgets) indexed(pods map[types.UID]fleet.Pod) *drainable.Budgets {
 // replaceAll takes over a list of all namespaces. What a watch has reported is
 // newer.
 func (b *budgets) replaceAll(list []policyv1.PodDisruptionBudget) {
-	before := b.known
-	b.known, b.index = map[string]map[string]fleet.Budget{}, nil
-	for namespace := range b.live {
-		b.known[namespace] = before[namespace]
+	for namespace := range b.known {
+		if !b.live[namespace] {
+			b.forget(namespace)
+		}
+	}
+	if b.known == nil && !b.tooMany {
+		b.known = map[string]map[string]fleet.Budget{}
 	}
 	for i := range list {
 		if budget := fleet.BudgetFrom(&list[i]); !b.live[budget.Namespace] {
@@ -69,26 +76,56 @@ func (b *budgets) replaceAll(list []policyv1.PodDisruptionBudget) {
 
 // replace takes over the list of one namespace, which is live from now on.
 func (b *budgets) replace(namespace string, list []policyv1.PodDisruptionBudget) {
-	delete(b.known, namespace)
-	b.index = nil
+	b.forget(namespace)
 	for i := range list {
 		b.put(fleet.BudgetFrom(&list[i]))
 	}
-	b.live[namespace] = true
+	b.setLive(namespace)
+}
+
+func (b *budgets) setLive(namespace string) {
+	if !b.tooMany {
+		b.live[namespace] = true
+	}
+}
+
+// forget drops those of a namespace.
+func (b *budgets) forget(namespace string) {
+	for _, budget := range b.known[namespace] {
+		b.size -= sizeOf(budget)
+	}
+	delete(b.known, namespace)
+	b.index = nil
+}
+
+// sizeOf is about how many bytes a budget takes. Its selector is as long as its author likes.
+func sizeOf(b fleet.Budget) int {
+	const rest = 256
+	return rest + len(b.Namespace) + len(b.Name) + b.Selector.Size()
 }
 
 func (b *budgets) put(budget fleet.Budget) {
+	b.remove(budget)
+	if b.size += sizeOf(budget); b.size > mostBytes {
+		*b = budgets{live: map[string]bool{}, tooMany: true}
+	}
+	if b.tooMany {
+		return
+	}
 	if b.known == nil {
 		b.known = map[string]map[string]fleet.Budget{}
 	}
 	if b.known[budget.Namespace] == nil {
 		b.known[budget.Namespace] = map[string]fleet.Budget{}
 	}
-	b.known[budget.Namespace][budget.Name], b.index = budget, nil
+	b.known[budget.Namespace][budget.Name] = budget
 }
 
 func (b *budgets) remove(budget fleet.Budget) {
-	delete(b.known[budget.Namespace], budget.Name)
+	if known, is := b.known[budget.Namespace][budget.Name]; is {
+		b.size -= sizeOf(known)
+		delete(b.known[budget.Namespace], budget.Name)
+	}
 	b.index = nil
 }
 
@@ -122,7 +159,7 @@ func (p *Pods) TakeBudget(e watch.Event) {
 func (p *Pods) Live(namespace string, live bool) {
 	p.change(func() {
 		if live {
-			p.budgets.live[namespace] = true
+			p.budgets.setLive(namespace)
 			return
 		}
 		delete(p.budgets.live, namespace)

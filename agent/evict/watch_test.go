@@ -535,6 +535,36 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A tenant may add as many budgets as he likes to what the agent watches, each with a selector of a
+// megabyte. The drain does without budgets then, to its end.
+func TestBudgetsAreBounded(t *testing.T) {
+	list := NewPods(func() {})
+	list.Replace([]corev1.Pod{*pod("a", "1", ready)})
+	list.GuardIn("shop", guards("10", guard("9", 0)).Items)
+	add := func(namespace string, n int) {
+		large := guard("11", 0)
+		large.Namespace, large.Name = namespace, fmt.Sprintf("large-%d", n)
+		large.Spec.Selector.MatchLabels = map[string]string{"app": strings.Repeat("x", 1<<20)}
+		list.TakeBudget(watch.Event{Type: watch.Added, Object: large})
+	}
+	for range 20 { // the same ones again are no more
+		add("shop", 0)
+		add("other", 0)
+	}
+	if seen := list.Seen(); seen.Budgets == nil || !seen.Live["shop"] {
+		t.Fatal("two large budgets were too many")
+	}
+	for n := range mostBytes >> 20 {
+		add("other", n)
+	}
+	list.Live("other", true)
+	list.GuardIn("shop", guards("12", guard("9", 0)).Items)
+	list.Guard(guards("12", guard("9", 0)).Items)
+	if seen := list.Seen(); seen.Budgets != nil || len(seen.Live) > 0 {
+		t.Errorf("they are kept, of live namespaces %v", seen.Live)
+	}
+}
+
 // The server answers with an error when the watch is to be resumed; the pods stay
 // as they were.
 func TestWatchPodsThroughErrors(t *testing.T) {
