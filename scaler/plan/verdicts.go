@@ -139,6 +139,8 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, verdict.Details) 
 	switch {
 	case d.OtherAutoscalerActs():
 		return verdict.GroupOtherAutoscaler, size.Then(d.Stopped)
+	case g.Unread: // its faults say why
+		return verdict.GroupFaulty, size.Then(verdict.Say("nothing of it is changed before it is read again"))
 	case g.Held != "":
 		return verdict.GroupFaulty, size.Then(verdict.Say("nothing of it is changed: {why}", verdict.Why(verdict.Quote(g.Held))))
 	case len(g.Templates) == 0:
