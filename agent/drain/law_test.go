@@ -172,6 +172,18 @@ func brokenSteps(view drain.View, next drain.Next) (out []string) {
 	return append(out, crowded(view, next)...)
 }
 
+// noticedOf are the notices that are written down, and those that are to be.
+func noticedOf(view drain.View) contract.NoticedList {
+	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	unlisted, _ := contract.ParseNoticed(view.Unlisted)
+	for _, n := range unlisted {
+		if _, listed := list.Find(n.ID); !listed {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // goesSoon: somebody has named a moment that is to come, and soon enough for this
 // pod and what is kept for others.
 func goesSoon(view drain.View, p fleet.Pod) bool {
@@ -179,7 +191,7 @@ func goesSoon(view drain.View, p fleet.Pod) bool {
 	if request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest]); err == nil {
 		named = append(named, request)
 	}
-	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	list := noticedOf(view)
 	for _, n := range list {
 		named = append(named, notice.Notice{Deadline: n.Deadline.Time})
 	}
@@ -204,7 +216,7 @@ func mayLeave(p *fleet.Pod) bool {
 // there still may go at any moment.
 func firstDeadline(view drain.View, r contract.Report) time.Time {
 	first := r.Deadline.Time
-	noted, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	noted := noticedOf(view)
 	for _, n := range noted {
 		if r.AnswersTo(n.ID) {
 			first = notice.Earliest(first, n.Deadline.Time)
@@ -275,7 +287,7 @@ func stillStands(view drain.View, id string) bool {
 	if err == nil && request.ID == id || view.Node.Annotations[contract.AnnotationTerminating] == id || isGiven(view, id) {
 		return true
 	}
-	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	list := noticedOf(view)
 	noted, ok := list.Find(id)
 	stayedUp := noted.Boot == view.Node.BootID && !strings.HasPrefix(id, string(notice.SpotHibernate))
 	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now) || stayedUp)
@@ -296,7 +308,7 @@ func brokenMemory(view drain.View, next drain.Next) (out []string) {
 		return nil
 	}
 	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
-	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	list := noticedOf(view)
 	for _, n := range list {
 		cause, _ := notice.OfMetadata(n.ID)
 		goes := cause == notice.InstanceStop || cause == notice.InstanceRetirement
@@ -315,7 +327,7 @@ func brokenInterruption(view drain.View, next drain.Next) (out []string) {
 		return nil
 	}
 	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
-	before, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	before := noticedOf(view)
 	now, _ := contract.ParseNoticed(next.Node.Annotations[contract.AnnotationNotices])
 	for _, n := range before {
 		cause, _ := notice.OfMetadata(n.ID)
@@ -445,7 +457,7 @@ func awaitsDate(view drain.View, id string) bool {
 	if request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest]); err == nil && request.ID == id {
 		return false
 	}
-	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	list := noticedOf(view)
 	noted, listed := list.Find(id)
 	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
 	known := view.Now.Sub(noted.At.Time)
