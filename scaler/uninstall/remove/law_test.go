@@ -39,6 +39,7 @@ var fates = []fate{"quiet", "unneeded", "scale-down", "marked", "request", "spot
 type nodeSpec struct {
 	Fate            fate
 	Agent           bool // alive
+	Lost            bool // its kubelet is: pods there are never gone
 	Cordon, Hold    bool // by people
 	Exclude         bool // their label
 	Began, Remember bool // the agent had begun; it remembers what it served
@@ -58,7 +59,7 @@ func specs() *rapid.Generator[spec] {
 		flip := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		s := spec{Runs: flip("runs"), Hooks: flip("hooks"), Suspended: flip("suspended"), Foreign: flip("foreign"), Claimed: flip("claimed"), Notifier: flip("notifier"), CASStatus: flip("status"), Narrow: flip("narrow")}
 		for range rapid.IntRange(0, 4).Draw(t, "nodes") {
-			s.Nodes = append(s.Nodes, nodeSpec{Fate: rapid.SampledFrom(fates).Draw(t, "fate"), Agent: flip("agent"), Cordon: flip("cordon"), Hold: flip("hold"), Exclude: flip("exclude"), Began: flip("began"), Remember: flip("remember")})
+			s.Nodes = append(s.Nodes, nodeSpec{Fate: rapid.SampledFrom(fates).Draw(t, "fate"), Agent: flip("agent"), Lost: flip("lost"), Cordon: flip("cordon"), Hold: flip("hold"), Exclude: flip("exclude"), Began: flip("began"), Remember: flip("remember")})
 		}
 		return s
 	})
@@ -302,7 +303,9 @@ func (b *bed) tick() {
 	web := b.groups["web"]
 	for at, s := range b.spec.Nodes {
 		name, id := fmt.Sprintf("n%d", at), fmt.Sprintf("i-%d", at)
-		if !agents {
+		if !agents && s.Lost {
+			b.doom(contract.AppAgent + name)
+		} else if !agents {
 			_ = tracker.Delete(pods, ns, contract.AppAgent+name) // or it is gone
 		}
 		o, err := tracker.Get(nodes, "", name)
@@ -324,6 +327,17 @@ func (b *bed) tick() {
 			b.must(tracker.Update(nodes, n, ""))
 		}
 	}
+}
+
+// doom deletes a pod that nobody ends.
+func (b *bed) doom(pod string) {
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	o, err := b.client.Tracker().Get(pods, ns, pod)
+	if err != nil || o.(*corev1.Pod).DeletionTimestamp != nil {
+		return
+	}
+	o.(*corev1.Pod).DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	b.must(b.client.Tracker().Update(pods, o, ns))
 }
 
 func (b *bed) must(err error) {
@@ -602,6 +616,38 @@ func TestRefusesBesideARunningScaler(t *testing.T) {
 		err := b.run(r, time.Minute)
 		if !errors.Is(err, ErrRuns) || !strings.Contains(err.Error(), "kubectl -n windlass-system scale deployment windlass-scaler --replicas=0") || b.writes != 0 {
 			t.Errorf("%d writes, error %v", b.writes, err)
+		}
+	})
+}
+
+// Windlass is in another namespace than the one that was given: nothing is done to what it works on.
+func TestRefusesAnotherNamespace(t *testing.T) {
+	for _, s := range []spec{{Runs: true}, {Nodes: []nodeSpec{{Fate: "scale-down", Agent: true}}}, {Suspended: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, s, 0)
+			r, _ := b.remover()
+			r.Namespace = "elsewhere"
+			err := b.run(r, time.Minute)
+			if !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "give --namespace=windlass-system") || b.writes != 0 {
+				t.Errorf("%+v: %d writes, error %v", s, b.writes, err)
+			}
+		})
+	}
+}
+
+// An agent that only says what it would do undoes no drain.
+func TestDryRunUndoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "scale-down", Began: true}}}, 0)
+		pod := b.pod(contract.AppAgent, "n0", true)
+		pod.Spec.Containers = []corev1.Container{{Name: "agent", Args: []string{"--dry-run=false", "--dry-run"}}}
+		b.must(b.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, ns))
+		r, _ := b.remover()
+		if err := b.run(r, time.Minute); err != nil {
+			t.Error(err)
+		}
+		for _, wrong := range b.judge() {
+			t.Error(wrong)
 		}
 	})
 }

@@ -2,13 +2,18 @@ package remove
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -19,7 +24,7 @@ import (
 // Observe reads what is there. AWS comes last: what the cluster tells of instances is not newer.
 func (r *Remover) Observe(ctx context.Context) (uninstall.World, error) {
 	w := uninstall.World{Now: time.Now(), Namespace: r.Namespace, Agents: map[string]bool{}}
-	for _, read := range []func(context.Context, *uninstall.World) error{r.programs, r.nodes, r.objects, r.memory} {
+	for _, read := range []func(context.Context, *uninstall.World) error{r.nodes, r.programs, r.objects, r.memory} {
 		if err := read(ctx, &w); err != nil {
 			return w, err
 		}
@@ -35,23 +40,15 @@ func (r *Remover) Observe(ctx context.Context) (uninstall.World, error) {
 	return w, nil
 }
 
+// ErrElsewhere means that Windlass is in another namespace than the one that was given.
+var ErrElsewhere = errors.New("Windlass is elsewhere")
+
 func (r *Remover) programs(ctx context.Context, w *uninstall.World) error {
 	for _, app := range apps {
 		options := metav1.ListOptions{LabelSelector: r.selector(app)}
-		pods, err := r.Client.CoreV1().Pods(r.Namespace).List(ctx, options)
+		running, err := r.pods(ctx, w, app)
 		if err != nil {
-			return fmt.Errorf("listing pods of %s: %w", app, err)
-		}
-		running := 0
-		for i := range pods.Items {
-			p := fleet.PodFrom(&pods.Items[i])
-			if p.Ended() {
-				continue
-			}
-			running++
-			if app == contract.AppAgent && p.Node != "" && p.Ready && p.Deleted.IsZero() {
-				w.Agents[p.Node] = true
-			}
+			return err
 		}
 		deployments, err := r.Client.AppsV1().Deployments(r.Namespace).List(ctx, options)
 		if err != nil {
@@ -65,7 +62,11 @@ func (r *Remover) programs(ctx context.Context, w *uninstall.World) error {
 			w.Programs = append(w.Programs, uninstall.Program{App: app, Kind: "Deployment", Name: d.Name, UID: d.UID, Wanted: replicas(d.Spec.Replicas), Pods: running})
 		}
 		for _, d := range sets.Items {
-			w.Programs = append(w.Programs, uninstall.Program{App: app, Kind: "DaemonSet", Name: d.Name, UID: d.UID, Wanted: 1, Pods: running})
+			wanted := 1
+			if d.DeletionTimestamp != nil { // it is there until its last pod is gone
+				wanted = 0
+			}
+			w.Programs = append(w.Programs, uninstall.Program{App: app, Kind: "DaemonSet", Name: d.Name, UID: d.UID, Wanted: wanted, Pods: running})
 		}
 		if len(deployments.Items)+len(sets.Items) == 0 && running > 0 { // they are on their way out
 			kind := "Deployment"
@@ -76,6 +77,55 @@ func (r *Remover) programs(ctx context.Context, w *uninstall.World) error {
 		}
 	}
 	return nil
+}
+
+// pods counts those of a program that run, and finds which nodes have an agent that acts. One that runs
+// in another namespace would write again what is removed, and be robbed of its work.
+func (r *Remover) pods(ctx context.Context, w *uninstall.World, app string) (running int, err error) {
+	pods, err := r.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: r.selector(app)})
+	if err != nil {
+		return 0, fmt.Errorf("listing pods of %s: %w", app, err)
+	}
+	ready := map[string]bool{}
+	for _, n := range w.Nodes {
+		ready[n.Name] = n.Ready
+	}
+	for i := range pods.Items {
+		p := fleet.PodFrom(&pods.Items[i])
+		switch {
+		case p.Ended():
+			continue
+		case p.Namespace != r.Namespace && app != contract.AppNotifier:
+			return 0, fmt.Errorf("%w: pod %s of %s runs in namespace %s, and not in %s: give --namespace=%s, or stop that one before", ErrElsewhere, p.Name, app, p.Namespace, r.Namespace, p.Namespace)
+		case p.Namespace != r.Namespace:
+			continue
+		case !p.Deleted.IsZero() && w.Now.After(p.Deleted.Time()) && !ready[p.Node]:
+			// Its kubelet is gone, and nobody else says that it has ended. A scaler that acts still
+			// holds its Lease.
+			continue
+		}
+		running++
+		if app == contract.AppAgent && p.Node != "" && p.Ready && p.Deleted.IsZero() && !isDryRun(&pods.Items[i]) {
+			w.Agents[p.Node] = true
+		}
+	}
+	return running, nil
+}
+
+// isDryRun reports whether an agent does nothing but say what it would: it is waited for in vain.
+func isDryRun(p *corev1.Pod) (dry bool) {
+	for _, c := range p.Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			value, is := strings.CutPrefix(arg, "--dry-run")
+			switch on, err := strconv.ParseBool(strings.TrimPrefix(value, "=")); {
+			case is && value == "":
+				dry = true
+			case is && err == nil:
+				dry = on
+			}
+		}
+	}
+	return dry
 }
 
 func (r *Remover) nodes(ctx context.Context, w *uninstall.World) error {
@@ -132,6 +182,9 @@ func live(l *coordinationv1.Lease, now time.Time) bool {
 }
 
 func (r *Remover) memory(ctx context.Context, w *uninstall.World) error {
+	if err := r.stateElsewhere(ctx); err != nil {
+		return err
+	}
 	memory := status.NewMemory(r.Client.CoreV1().ConfigMaps(r.Namespace))
 	if err := memory.Load(ctx); err != nil {
 		return fmt.Errorf("%w: it says of which groups Windlass suspended AZRebalance; read it, delete it, and resume them by hand", err)
@@ -141,4 +194,26 @@ func (r *Remover) memory(ctx context.Context, w *uninstall.World) error {
 	maps.Copy(w.Heartbeats, state.Heartbeats)
 	maps.Copy(w.Heartbeats, r.beats) // which are later
 	return nil
+}
+
+// stateElsewhere fails where there is no persisted state but in another namespace.
+func (r *Remover) stateElsewhere(ctx context.Context) error {
+	states, err := r.Client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, contract.ConfigMapState).String()})
+	if err != nil {
+		return fmt.Errorf("listing config maps %s: %w", contract.ConfigMapState, err)
+	}
+	var other string
+	for _, m := range states.Items {
+		switch {
+		case m.Name != contract.ConfigMapState:
+		case m.Namespace == r.Namespace:
+			return nil
+		default:
+			other = m.Namespace
+		}
+	}
+	if other == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: ConfigMap %s is in namespace %s, and not in %s: give --namespace=%s, or delete it where it is nobody's", ErrElsewhere, contract.ConfigMapState, other, r.Namespace, other)
 }
