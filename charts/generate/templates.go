@@ -47,6 +47,23 @@ func (m *manifests) templates() (map[string][]byte, error) {
 	return files, nil
 }
 
+// namedByFlags are the rights to objects that a flag of the scaler gives another name, as the last of its
+// rules.
+var namedByFlags = map[string]string{
+	"ClusterRole/windlass-scaler": rightByFlag("cluster-autoscaler-lease", "coordination.k8s.io", "leases", "list, watch"),
+	"Role/windlass-scaler":        rightByFlag("status-config-map-name", `""`, "configmaps", "get, update, delete"),
+}
+
+func rightByFlag(flag, group, resource, verbs string) string {
+	return fmt.Sprintf(`{{- with include "windlass.names" (get .Values.extraArgs %q) }}
+- apiGroups: [%s]
+  resources: [%s]
+  resourceNames: [{{ . }}]
+  verbs: [%s]
+{{- end }}
+`, flag, group, resource, verbs)
+}
+
 // templateName is that of base/agent.yaml, components/grafana/kustomization.yaml and the like.
 func templateName(file string) string {
 	folder, name := path.Base(path.Dir(file)), path.Base(file)
@@ -86,6 +103,7 @@ func (m *manifests) template(o object, files map[string][]byte) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	text += namedByFlags[o.id()]
 	if when := m.presence(o); when != "" {
 		return "{{- if " + when + " }}\n---\n" + text + "{{- end }}\n", nil
 	}

@@ -346,6 +346,20 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestNamesOfFlags: who gives an object another name by a flag gets the right to it.
+func TestNamesOfFlags(t *testing.T) {
+	objects := rendered(t, "elsewhere", "--set-json", `extraArgs={"cluster-autoscaler-lease": ["a", "b"], "status-config-map-name": "mine"}`)
+	for object, want := range map[string]map[string]any{
+		"ClusterRole/windlass-scaler": {"apiGroups": []any{"coordination.k8s.io"}, "resources": []any{"leases"}, "resourceNames": []any{"a", "b"}, "verbs": []any{"list", "watch"}},
+		"Role/windlass-scaler":        {"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{"mine"}, "verbs": []any{"get", "update", "delete"}},
+	} {
+		rules := objects[object].Object["rules"].([]any)
+		if !slices.ContainsFunc(rules, func(rule any) bool { return cmp.Equal(rule, any(want)) }) {
+			t.Errorf("%s has not %v, but %v", object, want, rules)
+		}
+	}
+}
+
 // at is what an object has at a path, in which numbers are those of items.
 func at(t *testing.T, value any, path []string) any {
 	t.Helper()

@@ -100,6 +100,10 @@ func (r Report) Overlay(to Place) (string, error) {
 	add("Deployment", contract.AppScaler, operations, len(operations) > 0)
 	merged, is := s.podPatch()
 	add("Deployment", contract.AppScaler, merged, is)
+	leases := s.right("cluster-autoscaler-lease", "coordination.k8s.io", "leases", "list", "watch")
+	add("ClusterRole", contract.AppScaler, leases, len(leases) > 0)
+	status := s.right("status-config-map-name", "", "configmaps", "get", "update", "delete")
+	add("Role", contract.AppScaler, status, len(status) > 0)
 	agent := flagOperations(s.Agent)
 	add("DaemonSet", contract.AppAgent, agent, len(agent) > 0)
 	add("ServiceAccount", contract.AppScaler, map[string]any{
@@ -158,6 +162,20 @@ func (s Settings) scalerOperations() []operation {
 // replacesDiscovery reports whether the groups are found otherwise than by the manifests' tags.
 func (s Settings) replacesDiscovery() bool {
 	return !s.UsualTags && slices.ContainsFunc(s.Scaler, func(s Setting) bool { return s.Flag == "nodes" || s.Flag == "node-group-auto-discovery" })
+}
+
+// right adds the one to the objects that a flag of the scaler names, as the chart does.
+func (s Settings) right(flag, group, resource string, verbs ...string) []operation {
+	var names []string
+	for _, s := range s.Scaler {
+		if s.Flag == flag {
+			names = append(names, s.Value)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []operation{{"add", "/rules/-", map[string][]string{"apiGroups": {group}, "resources": {resource}, "resourceNames": names, "verbs": verbs}}}
 }
 
 func flagOperations(settings []Setting) []operation {

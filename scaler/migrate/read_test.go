@@ -112,3 +112,22 @@ func TestReadWrong(t *testing.T) {
 		})
 	}
 }
+
+// Who asks AWS, and by which files, is not carried over: the role trusts another account, and the scaler
+// has not these files. Where AWS is asked is.
+func TestCredentialsAreNotCarriedOver(t *testing.T) {
+	var in Input
+	text := `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: autoscaler}
+spec: {template: {spec: {containers: [{image: a/cluster-autoscaler, command: [./cluster-autoscaler], env: [{name: AWS_ROLE_ARN, value: arn}, {name: AWS_WEB_IDENTITY_TOKEN_FILE, value: /var/run/token}, {name: AWS_CA_BUNDLE, value: /etc/ca.pem}, {name: AWS_STS_REGIONAL_ENDPOINTS, value: regional}]}]}}}`
+	if err := in.AddFile(Autoscaler, text, "file"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"AWS_STS_REGIONAL_ENDPOINTS": "regional"}, in.Variables); diff != "" {
+		t.Errorf("(-want +carried over):\n%s", diff)
+	}
+	if len(in.open) != 3 {
+		t.Errorf("to decide: %v", in.open)
+	}
+}

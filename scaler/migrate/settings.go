@@ -127,6 +127,8 @@ func (in *Input) takeVariable(name, value, where string) {
 		in.decide("variable "+name, value, where, "its value has a character that is no text: write it anew")
 	case strings.Contains(name, "SECRET") || strings.HasPrefix(name, "AWS_ACCESS_KEY") || strings.HasPrefix(name, "AWS_SESSION"):
 		in.decide("variable "+name, "", where, "the manifests hold no keys: give the scaler a role (docs/operate/install.md)")
+	case ofCredentials(name):
+		in.decide("variable "+name, value, where, "it is about Cluster Autoscaler's credentials, or names a file that the scaler has not: give the scaler a role (docs/operate/install.md), or add both by a patch")
 	default:
 		if in.Variables == nil {
 			in.Variables = map[string]string{}
@@ -134,6 +136,17 @@ func (in *Input) takeVariable(name, value, where string) {
 		in.Variables[name] = value
 		in.same("variable "+name, value, where, "the same for the scaler", "the libraries of AWS read it")
 	}
+}
+
+// ofCredentials reports whether a variable of AWS says who asks, or by which files.
+// https://docs.aws.amazon.com/sdkref/latest/guide/settings-reference.html
+func ofCredentials(name string) bool {
+	for _, of := range []string{"AWS_ROLE_", "AWS_WEB_IDENTITY_", "AWS_CONTAINER_", "AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE"} {
+		if strings.HasPrefix(name, of) {
+			return true
+		}
+	}
+	return false
 }
 
 // takePod takes what is said of the pods.
@@ -340,12 +353,6 @@ func (t *translator) todo() {
 	}
 	if autoscaler && s.Cluster == "" {
 		say("Say the cluster's name as CLUSTER_NAME, and tag each group with k8s.io/cluster-autoscaler/NAME: the rights are for groups with that tag.")
-	}
-	if slices.ContainsFunc(s.Scaler, func(s Setting) bool { return s.Flag == "cluster-autoscaler-lease" }) {
-		say("Add the name of --cluster-autoscaler-lease to the ClusterRole windlass-scaler, under leases.")
-	}
-	if slices.ContainsFunc(s.Scaler, func(s Setting) bool { return s.Flag == "status-config-map-name" }) {
-		say("Add the name of --status-config-map-name to the Role windlass-scaler, under configmaps.")
 	}
 	if slices.Contains(s.Components, "out-of-service-taint") {
 		say("Give the scaler's role manifests/iam/out-of-service-taint.json, too.")

@@ -49,6 +49,13 @@ kustomize gives it.
 {{- end }}
 {{- end }}
 
+{{/* The names that an argument has, as those of a list. */}}
+{{- define "windlass.names" -}}
+{{- $names := list }}
+{{- range kindIs "slice" . | ternary . (list .) }}{{ with . }}{{ $names = append $names (toJson .) }}{{ end }}{{ end }}
+{{- join ", " $names }}
+{{- end }}
+
 {{- define "windlass.pullSecrets" -}}
 {{- range . }}
 - name: {{ . }}

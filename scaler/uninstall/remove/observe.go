@@ -215,5 +215,5 @@ func (r *Remover) stateElsewhere(ctx context.Context) error {
 	if other == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: ConfigMap %s is in namespace %s, and not in %s: give --namespace=%s, or delete it where it is nobody's", ErrElsewhere, contract.ConfigMapState, other, r.Namespace, other)
+	return fmt.Errorf("%w: ConfigMap %s is in namespace %s, and not in %s: give --namespace=%s, or delete it where no Windlass uses it", ErrElsewhere, contract.ConfigMapState, other, r.Namespace, other)
 }
