@@ -392,6 +392,28 @@ func TestShoutrrrSendsOnce(t *testing.T) {
 	})
 }
 
+// failing is a service that takes nothing.
+type failing struct {
+	slowly
+	err error
+}
+
+func (f *failing) Send(string, *types.Params) error { return f.err }
+
+// What a service will never take is not sent again; the rest may be.
+func TestShoutrrrRefusals(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"some recipients failed: bob@example.com: 550 5.1.1 no such user": true,
+		"some recipients failed: bob@example.com: 421 try again later":    false,
+		"message exceeds the max length":                                  true,
+		"dial tcp 192.0.2.5:550: connection refused":                      false,
+	} {
+		s := &Shoutrrr{service: &failing{err: errors.New(text)}}
+		_, err := s.Send(t.Context(), message)
+		hold(t, err, Error{Refused: refused})
+	}
+}
+
 func TestShoutrrrMistakes(t *testing.T) {
 	for _, secret := range []string{"telegrams://secretsecret", "teams://secretsecret@x", "://secretsecret", "discord://secretsecret"} {
 		_, err := NewShoutrrr(secret)
@@ -465,9 +487,11 @@ func TestCloudEvents(t *testing.T) {
 	if got.ID != message.ID || got.Source != "windlass/blue" || got.Type != "dev.windlass.scale-up" || got.SpecVersion != "1.0" || got.Data.Happenings[0].Group != "web" {
 		t.Errorf("%+v", got)
 	}
-	for status, want := range map[int]Error{429: {After: 9 * time.Second}, 400: {After: 9 * time.Second, Refused: true}, 500: {After: 9 * time.Second}} {
+	elsewhere := serve(t, ok) // a redirection that is followed would have come through
+	for status, want := range map[int]Error{429: {After: 9 * time.Second}, 400: {After: 9 * time.Second, Refused: true}, 500: {After: 9 * time.Second}, 302: {After: 9 * time.Second}} {
 		bus.mu.Lock()
 		bus.answer = func(w http.ResponseWriter, _, _ string) {
+			w.Header().Set("Location", elsewhere.URL)
 			w.Header().Set("Retry-After", "9")
 			w.WriteHeader(status)
 		}
