@@ -32,6 +32,8 @@ type table[O object, T any] struct {
 	// that come later are left out.
 	most  int
 	vital func(*T) bool
+	// listed is called when a whole list has come; nil for nobody.
+	listed func()
 
 	mu       sync.Mutex
 	list     []*T
@@ -39,6 +41,7 @@ type table[O object, T any] struct {
 	versions map[types.NamespacedName]string // nil where none is awaited
 	shared   bool                            // list was handed out: copy before writing
 	synced   bool
+	listing  bool          // a whole list is on its way
 	moved    chan struct{} // closed and replaced whenever a version moves
 }
 
@@ -141,13 +144,29 @@ func (t *table[O, T]) Replace(items []any, _ string) error {
 	}
 	t.mu.Lock()
 	same := t.synced && t.keep(fresh)
-	t.rows, t.list, t.versions, t.shared, t.synced = fresh.rows, fresh.list, fresh.versions, false, true
+	t.rows, t.list, t.versions, t.shared, t.synced, t.listing = fresh.rows, fresh.list, fresh.versions, false, true, false
 	t.wake()
 	t.mu.Unlock()
+	if t.listed != nil {
+		t.listed()
+	}
 	if !same {
 		t.changed(nil, nil)
 	}
 	return nil
+}
+
+// expectList notes that the whole is asked for: until it has come the table is behind.
+func (t *table[O, T]) expectList() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listing = true
+}
+
+func (t *table[O, T]) isBehind() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.listing
 }
 
 // keep puts the present rows in place of equal ones of a fresh table. It reports

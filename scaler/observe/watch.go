@@ -38,12 +38,16 @@ func follow[O object, T any, L runtime.Object](ctx context.Context, client any, 
 	calls := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = fields
+			into.expectList()
 			list, err := api.List(ctx, options)
 			report(watchError(what, err))
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = fields
+			if options.SendInitialEvents != nil { // the whole comes first
+				into.expectList()
+			}
 			w, err := api.Watch(ctx, options)
 			report(watchError(what, err))
 			return w, err

@@ -62,8 +62,11 @@ func (o *Observer) allWatches() []watched {
 }
 
 func vital[O object, T any, L runtime.Object](o *Observer, what string, api lister[L], fields string, into *table[O, T]) watched {
+	into.listed = func() { o.outage.heard(what, nil) }
 	report := func(err error) {
-		o.outage.heard(what, err)
+		if err != nil || !into.isBehind() { // an answer that begins a list has not brought it yet
+			o.outage.heard(what, err)
+		}
 		o.report(err)
 	}
 	return watched{

@@ -21,6 +21,21 @@ func (d *Cluster) After(from time.Time, patience time.Duration) time.Time {
 	return due
 }
 
+// upToDate is how long after an outage what is known counts as out of date: the watches are in step again
+// then, and agents have answered.
+const upToDate = 10 * time.Second
+
+// CatchesUp reports whether the API server is away, or came back a moment ago: what is known may be
+// out of date, so no agent is taken for unresponsive, and no node is scaled down anew.
+func (d *Cluster) CatchesUp() bool {
+	until := d.Back.Add(upToDate)
+	if d.Back.IsZero() || !d.Now.Before(until) {
+		return false
+	}
+	d.Clock.At(until)
+	return true
+}
+
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

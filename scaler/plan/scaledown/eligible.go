@@ -106,6 +106,9 @@ func (r *nodeSearch) whyStopped(n *cluster.Node) verdict.Details {
 	if r.halt != nil {
 		return r.halt
 	}
+	if r.CatchesUp() {
+		return verdict.Say("the API server is away, or was a moment ago: what is known of pods may be out of date")
+	}
 	if why := r.CutOff(n); why != nil {
 		return why
 	}

@@ -40,7 +40,7 @@ func (d *StandIn) Acts(n *cluster.Node) bool {
 // Unresponsive is the drain of a node that no agent carries on: its id, and why that is
 // thought.
 func (d *StandIn) Unresponsive(n *cluster.Node) (id string, why verdict.Details, is bool) {
-	if n.Cancelled || !drainsStill(n) || d.catchesUp() {
+	if n.Cancelled || !drainsStill(n) || d.CatchesUp() {
 		return "", nil, false
 	}
 	if !asked(n) {
@@ -133,17 +133,6 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 	return verdict.Say("its agent has not reported since {since}", verdict.Since(n.Report.Renewed.Time)), true
 }
 
-// catchesUp reports whether the API server is away, or came back a moment ago: what is known may be
-// out of date, and no agent is taken for unresponsive.
-func (d *StandIn) catchesUp() bool {
-	until := d.Back.Add(answersSoon)
-	if d.Back.IsZero() || !d.Now.Before(until) {
-		return false
-	}
-	d.Clock.At(until)
-	return true
-}
-
 // Emptied reports whether the scaler has drained the node by itself: its own check finds that
 // nothing is left, which is believed of a node that nothing comes to.
 func (d *StandIn) Emptied(n *cluster.Node) bool {
@@ -163,7 +152,7 @@ func (d *StandIn) Unspent() *drainable.Budgets {
 // the earliest deadline have the first claim on what budgets allow, and drains that others
 // began before our own, which have none.
 func (d *StandIn) Drain(stages ...cluster.Stage) {
-	if d.catchesUp() {
+	if d.CatchesUp() {
 		d.keepWaits(stages)
 		return
 	}
