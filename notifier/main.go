@@ -185,7 +185,7 @@ func (p *program) serve(ctx context.Context) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", p.metrics.handler())
 	p.health.Register(mux)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := telemetry.NewServer(mux)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			p.logger.Error("serving failed", "address", listener.Addr().String(), "err", err)

@@ -9,6 +9,7 @@ import (
 
 	"windlass.dev/windlass/notifier/config"
 	"windlass.dev/windlass/notifier/happening"
+	"windlass.dev/windlass/pkg/telemetry"
 )
 
 // metrics are what Prometheus reads.
@@ -74,5 +75,5 @@ func (m *metrics) happenings(s happening.State) {
 }
 
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: telemetry.ScrapesAtOnce})
 }

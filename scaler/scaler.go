@@ -202,7 +202,7 @@ func (sc *scaler) serve(ctx context.Context, parts *sync.WaitGroup, listener net
 	if listener == nil {
 		return func() {}
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 4 * mostQuery}
+	server := telemetry.NewServer(handler)
 	sc.logger.Info("serving", "address", listener.Addr().String())
 	parts.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -273,6 +273,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	sc.metrics.leader.Set(1)
 	defer sc.metrics.leader.Set(0)
 	defer sc.leading.Store(false)
+	defer sc.aws.OK() // a replica that waits asks nothing of AWS
 	if sc.settings.dryRun {
 		return sc.leadShadow(ctx)
 	}
@@ -362,6 +363,7 @@ func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
 			return nil
 		}
 		sc.apiServer.Fail(err)
+		sc.turning.OK() // it waits, which a restart would not mend
 		sc.logger.Warn("persisted state not read, retrying", "err", err)
 		select {
 		case <-ctx.Done():
@@ -533,6 +535,6 @@ func (sc *scaler) listen() (net.Listener, error) {
 func (sc *scaler) handler() http.Handler {
 	mux := http.NewServeMux()
 	sc.health.Register(mux)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(sc.metrics.registry, promhttp.HandlerOpts{Registry: sc.metrics.registry}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(sc.metrics.registry, promhttp.HandlerOpts{Registry: sc.metrics.registry, MaxRequestsInFlight: telemetry.ScrapesAtOnce}))
 	return mux
 }

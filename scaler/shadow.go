@@ -66,6 +66,7 @@ func (sc *scaler) newShadowing(ctx context.Context, observedOnly bool) *shadowin
 			return s
 		}
 		sc.apiServer.Fail(err)
+		sc.turning.OK() // it waits, which a restart would not mend
 		sc.logger.Warn("what the shadow has kept not read, retrying", "err", err)
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,7 @@
 //	log.go      structured logs, Kubernetes client libraries included
 //	health.go   which part of the program is unhealthy, since when, and why
 //	version.go  which build this is
+//	server.go   bounds of the server for metrics and health
 //
-// It opens no port: Health is an http.Handler that a program may serve or not.
+// It opens no port: a program may serve these or not.
 package telemetry

@@ -101,6 +101,12 @@ type Observer struct {
 	groups []fleet.Group // of the last Snapshot
 	// machines are those of the last Snapshot, with their fault.
 	machines machines
+	// kept are the buffers and quotas of when all that they refer to had last been seen; known: it had.
+	kept struct {
+		known   bool
+		buffers []fleet.Buffer
+		quotas  []fleet.Quota
+	}
 }
 
 type agent struct {
@@ -197,6 +203,7 @@ func daemonSet(d *appsv1.DaemonSet) *fleet.DaemonSet {
 	template := d.Spec.Template
 	template.Annotations = contract.Only(template.Annotations, podAnnotations)
 	slimSpec(&template.Spec)
+	template.Spec = *fleet.Bounded(&template.Spec) // to compare what is beyond counting takes seconds
 	return &fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
 }
 
@@ -264,6 +271,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	kubernetes, _ := o.server.latest()
 	priorities, _ := o.wishes.latest()
 	nodes, budgets, daemonSets := o.copies()
+	buffers, quotas := o.keptSpare()
 	if down.fault != "" {
 		faults = append(faults, down.fault)
 	}
@@ -280,8 +288,8 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Budgets:    budgets,
 		DaemonSets: daemonSets,
 		Owners:     o.owners.latest(),
-		Buffers:    o.spare.latest(),
-		Quotas:     o.spare.latestQuotas(),
+		Buffers:    buffers,
+		Quotas:     quotas,
 		Kubernetes: kubernetes,
 		Namespaces: o.namespaces(),
 		Cluster:    o.Cluster(),
@@ -320,8 +328,11 @@ func (o *Observer) seen() (faults []string, err error) {
 	if _, known := o.wishes.latest(); !known {
 		return nil, fmt.Errorf("%w: config map %s", ErrNotYet, contract.ConfigMapPriorities)
 	}
-	if awaited := o.spare.awaits(); awaited != "" {
+	switch awaited, known := o.keepSpare(); {
+	case awaited != "" && !known:
 		return nil, fmt.Errorf("%w: %s", ErrNotYet, awaited)
+	case awaited != "":
+		faults = append(faults, "capacity buffers are as they were: not seen yet are "+awaited)
 	}
 	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault(), o.pools.fault(), o.otherAutoscalers.refused.fault()) {
 		if fault != "" {
@@ -329,6 +340,24 @@ func (o *Observer) seen() (faults []string, err error) {
 		}
 	}
 	return faults, nil
+}
+
+// keepSpare keeps the buffers and their quotas for snapshots, once all that they refer to was seen. Until
+// then what was kept before stands, if anything was: whoever makes a buffer would halt everything else.
+func (o *Observer) keepSpare() (awaited string, known bool) {
+	awaited = o.spare.awaits()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if awaited == "" {
+		o.kept.known, o.kept.buffers, o.kept.quotas = true, o.spare.latest(), o.spare.latestQuotas()
+	}
+	return awaited, o.kept.known
+}
+
+func (o *Observer) keptSpare() ([]fleet.Buffer, []fleet.Quota) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept.buffers, o.kept.quotas
 }
 
 // noteGroups counts a reading with something new.
