@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -203,6 +204,34 @@ func TestQuotasAreSeenBesideBuffers(t *testing.T) {
 		}}
 		if diff := cmp.Diff(want, got.Quotas); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Whoever makes the first buffer halts nothing, though what bounds it cannot be listed: buffers are as they
+// were, and that is said.
+func TestBufferHaltsNothing(t *testing.T) {
+	withoutErrorHandlers(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newBufferServer(&corev1.PodTemplate{ObjectMeta: inShop("spare", 3), Template: template("app:1")})
+		away := true
+		s.core.PrependReactor("list", "resourcequotas", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			return away, nil, errors.New("an object cannot be decrypted")
+		})
+		o := s.watched(t)
+		snapshotOf(t, o)
+		s.create(t, "a", map[string]any{"podTemplateRef": map[string]any{"name": "spare"}, "replicas": int64(2)})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got, _ := snapshotOf(t, o)
+		if len(got.Buffers) > 0 || !slices.ContainsFunc(got.Faults, func(f string) bool { return strings.Contains(f, "capacity buffers are as they were") }) {
+			t.Errorf("buffers %v, faults %q", got.Buffers, got.Faults)
+		}
+		away = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, _ := snapshotOf(t, o); len(got.Buffers) != 1 || len(got.Faults) > 0 {
+			t.Errorf("buffers %v, faults %q", got.Buffers, got.Faults)
 		}
 	})
 }
