@@ -41,7 +41,7 @@ func (r *Remover) Observe(ctx context.Context) (uninstall.World, error) {
 }
 
 // ErrElsewhere means that Windlass is in another namespace than the one that was given.
-var ErrElsewhere = errors.New("Windlass is elsewhere")
+var ErrElsewhere = errors.New("not in this namespace")
 
 func (r *Remover) programs(ctx context.Context, w *uninstall.World) error {
 	for _, app := range apps {
@@ -96,7 +96,7 @@ func (r *Remover) pods(ctx context.Context, w *uninstall.World, app string) (run
 		case p.Ended():
 			continue
 		case p.Namespace != r.Namespace && app != contract.AppNotifier:
-			return 0, fmt.Errorf("%w: pod %s of %s runs in namespace %s, and not in %s: give --namespace=%s, or stop that one before", ErrElsewhere, p.Name, app, p.Namespace, r.Namespace, p.Namespace)
+			return 0, fmt.Errorf("%w: pod %s of %s runs in namespace %s: give --namespace=%s, or stop that one before", ErrElsewhere, p.Name, app, p.Namespace, p.Namespace)
 		case p.Namespace != r.Namespace:
 			continue
 		case !p.Deleted.IsZero() && w.Now.After(p.Deleted.Time()) && !ready[p.Node]:
@@ -215,5 +215,5 @@ func (r *Remover) stateElsewhere(ctx context.Context) error {
 	if other == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: ConfigMap %s is in namespace %s, and not in %s: give --namespace=%s, or delete it where no Windlass uses it", ErrElsewhere, contract.ConfigMapState, other, r.Namespace, other)
+	return fmt.Errorf("%w: ConfigMap %s is in namespace %s: give --namespace=%s, or delete it where no Windlass uses it", ErrElsewhere, contract.ConfigMapState, other, other)
 }
