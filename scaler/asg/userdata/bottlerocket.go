@@ -3,7 +3,9 @@ package userdata
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -29,6 +31,10 @@ type table = map[string]any
 func (s *Settings) bottlerocket(text string) {
 	s.Family = Bottlerocket
 	document := table{}
+	if nestsTooDeep(text) {
+		s.fault("the TOML is not read: it nests deeper than %d tables; what Bottlerocket does by itself is assumed", deepestTable)
+		return
+	}
 	if _, err := toml.Decode(text, &document); err != nil {
 		s.fault("the TOML is not read: %v; what Bottlerocket does by itself is assumed", err)
 		return
@@ -45,6 +51,29 @@ func (s *Settings) bottlerocket(text string) {
 	}
 	s.labels(s.texts("node-labels", kubernetes))
 	s.bottlerocketTaints(kubernetes["node-taints"])
+}
+
+// deepestTable is how deep TOML may nest, by brackets and by parts of a key. The decoder recurses, and copies the
+// whole key at each level: a few kilobytes can exhaust the stack or the memory.
+const deepestTable = 64
+
+var longKey = regexp.MustCompile(`(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){` + strconv.Itoa(deepestTable) + `}`)
+
+// nestsTooDeep counts brackets wherever they are, also in texts: no settings have so many open.
+func nestsTooDeep(text string) bool {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(0, depth-1)
+		}
+		if depth > deepestTable {
+			return true
+		}
+	}
+	return longKey.MatchString(text)
 }
 
 func (s *Settings) bottlerocketPods(value any) {

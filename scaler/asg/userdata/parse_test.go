@@ -208,6 +208,15 @@ func TestBombs(t *testing.T) {
 	if got := parse(doubling); len(got.Faults) != 1 || !strings.Contains(got.Faults[0], "a word is longer than") {
 		t.Errorf("doubling: faults %q", got.Faults)
 	}
+	repeated := "#!/bin/sh\nA=xxxxxxxxxxxxxxxx\n" + strings.Repeat("A=$A$A\n", 11) + "bootstrap.sh" + strings.Repeat(" $A", 300_000) + "\n"
+	if got := parse(repeated); len(got.Faults) != 1 || !strings.Contains(got.Faults[0], "its words are longer than") {
+		t.Errorf("repeating: faults %q", got.Faults)
+	}
+	for name, value := range map[string]string{"lists": strings.Repeat("[", 1_000_000), "tables": strings.Repeat("{a=", 300_000), "keys": "{" + strings.Repeat("a.", 300_000) + "a=1}", "quoted keys": "{" + strings.Repeat(`"a b" . `, 100_000) + "a=1}"} {
+		if got := parse("[settings.kubernetes]\nx = " + value); len(got.Faults) != 1 || !strings.Contains(got.Faults[0], "it nests deeper than") {
+			t.Errorf("TOML of %s: faults %.300q", name, got.Faults)
+		}
+	}
 	deep := "#!/bin/sh\nbootstrap.sh " + strings.Repeat("$((", 300_000) + "\n"
 	if got := parse(deep); len(got.Faults) != 1 || !strings.Contains(got.Faults[0], "a command substitution is not closed") {
 		t.Errorf("nesting: faults %q", got.Faults)

@@ -15,13 +15,19 @@ type word struct {
 	open bool
 }
 
-// longest bounds a word: a script can double a variable with each line.
-const longest = 64 << 10
+const (
+	// longest bounds a word: a script can double a variable with each line.
+	longest = 64 << 10
+	// longestTogether bounds all words, of which a script can repeat the longest. It is more than any text has that
+	// repeats none.
+	longestTogether = 2 << 20
+)
 
 var (
 	errQuote   = errors.New("a quote is not closed")
 	errCommand = errors.New("a command substitution is not closed")
 	errLong    = fmt.Errorf("a word is longer than %d KiB", longest>>10)
+	errMuch    = fmt.Errorf("its words are longer than %d MiB together", longestTogether>>20)
 )
 
 // commands splits a script into simple commands and each of them into words. It
@@ -61,6 +67,7 @@ type scanner struct {
 	found     [][]word
 	current   []word
 	heredocs  []string // the ends of here-documents that begin after this line
+	size      int      // of all words so far
 }
 
 func (s *scanner) run() ([][]word, error) {
@@ -177,6 +184,9 @@ func (s *scanner) word() (word, error) {
 		if out.Len() > longest {
 			return word{}, errLong
 		}
+	}
+	if s.size += out.Len(); s.size > longestTogether {
+		return word{}, errMuch
 	}
 	return word{out.String(), open}, nil
 }
