@@ -136,7 +136,11 @@ func (b *Books) machines(ctx context.Context, offers []offer) ([]machine, error)
 	}
 	machines := make([]machine, 0, len(offers))
 	for i, o := range offers {
-		machines = append(machines, machine{typeInfo: types[i], from: o.from, overhead: b.assume.MemoryOverhead})
+		m := machine{typeInfo: types[i], from: o.from, overhead: b.assume.MemoryOverhead}
+		if o.from.cpus > 0 {
+			m.cores = o.from.cpus
+		}
+		machines = append(machines, m)
 	}
 	return machines, nil
 }

@@ -27,6 +27,8 @@ type launchTemplate struct {
 	image   string
 	spot    bool
 	data    userdata.Settings
+	// cpus are those that the template leaves of a type's; 0 for all.
+	cpus int64
 }
 
 type volume struct {
@@ -217,6 +219,9 @@ func newTemplate(v ec2types.LaunchTemplateVersion) launchTemplate {
 		if m.Ebs != nil && aws.ToInt32(m.Ebs.VolumeSize) > 0 {
 			t.volumes = append(t.volumes, volume{aws.ToString(m.DeviceName), int64(*m.Ebs.VolumeSize) * gibi})
 		}
+	}
+	if c := data.CpuOptions; c != nil {
+		t.cpus = int64(aws.ToInt32(c.CoreCount)) * int64(aws.ToInt32(c.ThreadsPerCore))
 	}
 	if o := data.InstanceMarketOptions; o != nil {
 		t.spot = o.MarketType == ec2types.MarketTypeSpot

@@ -24,6 +24,9 @@ func (d *Seats) UnsettledPlaces() []*fit.Place {
 	return slices.Concat(d.Upcoming, d.Staying(), d.AllFresh())
 }
 
+// mostOutsized is how many DaemonSets that do not fit are named: tenants make as many as they like.
+const mostOutsized = 10
+
 // settle makes places of the nodes where pods could be.
 func (d *Seats) settle() {
 	for _, g := range d.Groups {
@@ -31,7 +34,12 @@ func (d *Seats) settle() {
 			g.Templates = append(g.Templates, d.Fit.TemplateOf(&g.NodeTemplates[i]))
 		}
 		if len(g.Templates) > 0 {
-			for _, x := range g.Templates[0].Outsized() {
+			outsized := g.Templates[0].Outsized()
+			named := outsized[:min(len(outsized), mostOutsized)]
+			if more := len(outsized) - len(named); more > 0 {
+				g.Note(verdict.Say("{count} more {count:DaemonSet has|DaemonSets have} no room there", verdict.Count(more)))
+			}
+			for _, x := range named {
 				g.Note(verdict.Say("DaemonSet {daemonSet} has no room on its new nodes ({cause}): its pods stay pending there", verdict.DaemonSet(x.Namespace+"/"+x.Name), verdict.Cause(fmt.Sprint(x.Why))))
 			}
 		}
