@@ -96,6 +96,7 @@ func (r *refusal) write(w http.ResponseWriter) {
 	if r.again > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(r.again.Seconds()))))
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // it may come late
 	http.Error(w, r.text, r.status)
 }
 

@@ -99,7 +99,7 @@ func (d *decision) mayBeDated(n notice.Notice) bool {
 
 // sinceFor is since when the drain is for a notice: that may come when it has long begun for another.
 func (d *decision) sinceFor(n notice.Notice) time.Time {
-	if known := d.knownSince(n); known.After(d.since()) {
+	if known := d.knownSince(n); known.After(d.since()) && !known.After(d.Now) {
 		return known
 	}
 	return d.since()

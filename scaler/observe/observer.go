@@ -271,7 +271,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	kubernetes, _ := o.server.latest()
 	priorities, _ := o.wishes.latest()
 	nodes, budgets, daemonSets := o.copies()
-	buffers, quotas := o.keptSpare()
+	buffers, quotas := o.keepSpare()
 	if down.fault != "" {
 		faults = append(faults, down.fault)
 	}
@@ -328,8 +328,8 @@ func (o *Observer) seen() (faults []string, err error) {
 	if _, known := o.wishes.latest(); !known {
 		return nil, fmt.Errorf("%w: config map %s", ErrNotYet, contract.ConfigMapPriorities)
 	}
-	switch awaited, known := o.keepSpare(); {
-	case awaited != "" && !known:
+	switch awaited := o.spare.awaits(); {
+	case awaited != "" && !o.keptAny():
 		return nil, fmt.Errorf("%w: %s", ErrNotYet, awaited)
 	case awaited != "":
 		faults = append(faults, "capacity buffers are as they were: not seen yet are "+awaited)
@@ -342,22 +342,22 @@ func (o *Observer) seen() (faults []string, err error) {
 	return faults, nil
 }
 
-// keepSpare keeps the buffers and their quotas for snapshots, once all that they refer to was seen. Until
+// keepSpare keeps the buffers and their quotas for snapshots, where all that they refer to was seen. Until
 // then what was kept before stands, if anything was: whoever makes a buffer would halt everything else.
-func (o *Observer) keepSpare() (awaited string, known bool) {
-	awaited = o.spare.awaits()
+func (o *Observer) keepSpare() ([]fleet.Buffer, []fleet.Quota) {
+	complete := o.spare.awaits() == ""
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if awaited == "" {
+	if complete {
 		o.kept.known, o.kept.buffers, o.kept.quotas = true, o.spare.latest(), o.spare.latestQuotas()
 	}
-	return awaited, o.kept.known
+	return o.kept.buffers, o.kept.quotas
 }
 
-func (o *Observer) keptSpare() ([]fleet.Buffer, []fleet.Quota) {
+func (o *Observer) keptAny() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.kept.buffers, o.kept.quotas
+	return o.kept.known
 }
 
 // noteGroups counts a reading with something new.

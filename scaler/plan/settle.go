@@ -145,7 +145,7 @@ func shrank(results []Result, group string) bool {
 // have been carried out, and is repeated.
 func grew(results []Result, group string) bool {
 	for x, r := range resultsOf[action.Grow](results) {
-		if maybe := r.Answer != nil && !r.Answer.Unsent && !r.Answer.Seen; x.Group == group && (r.Done || maybe) {
+		if maybe := r.Answer != nil && !r.Answer.Unsent && !r.Answer.Seen; x.Group == group && (r.Done || maybe || r.Answer == nil && r.Unheard) {
 			return true
 		}
 	}

@@ -66,8 +66,10 @@ type Cluster struct {
 	UID      types.UID
 	// beside are other autoscalers that live, whether they stop us or are let act beside us, and
 	// removing the nodes on which a fresh taint shows that one does.
-	beside   []fleet.Autoscaler
-	removing []*Node
+	beside []fleet.Autoscaler
+	// besideWindlass: another Windlass lives, be it that it only plans.
+	besideWindlass bool
+	removing       []*Node
 	// OwnDrains is since when nodes drain of their own accord; see fleet.State.
 	OwnDrains map[string]time.Time
 	// Outage: too many nodes are unready for anything to grow or be scaled down; empty

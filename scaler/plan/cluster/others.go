@@ -40,6 +40,7 @@ func (d *Cluster) meetOthers(s fleet.Snapshot) {
 	}
 	for _, a := range aliveOf(s.Autoscalers, d.Now) {
 		d.Clock.At(a.AliveUntil())
+		d.besideWindlass = d.besideWindlass || a.Kind == fleet.Windlass && !a.Powerless
 		what := verdict.Say("{program} in namespace {namespace} ({sign})", verdict.Program(string(a.Kind)), verdict.Namespace(a.Namespace), verdict.Sign(a.String()))
 		switch {
 		case a.Powerless:

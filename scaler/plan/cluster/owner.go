@@ -51,9 +51,9 @@ func (d *Cluster) SayWithoutGroup(n *Node) {
 }
 
 // GivenUp reports whether a node is in no group of ours, and its group is not being claimed: what the
-// scaler has written on it holds no more.
+// scaler has written on it holds no more. Beside another Windlass it may be that one's node and word.
 func (d *Cluster) GivenUp(n *Node) bool {
-	return n.Group == nil && d.disowned[n.InstanceID()].reason != verdict.GroupUnclaimed
+	return !d.besideWindlass && n.Group == nil && d.disowned[n.InstanceID()].reason != verdict.GroupUnclaimed
 }
 
 // whyDisowned says why a group is not this cluster's to change; empty where it is.

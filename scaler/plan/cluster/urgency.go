@@ -11,6 +11,9 @@ import (
 // overrules the rules that block, as the machine may go at any moment, and makes no pod end before
 // its time.
 func (d *Cluster) UrgencyOf(kind contract.Kind, since, deadline time.Time) drainable.Urgency {
+	if since.After(d.Now) {
+		since = d.Now // by a clock that was ahead
+	}
 	passed := !deadline.IsZero() && !d.ToCome(deadline)
 	if passed {
 		deadline = time.Time{}

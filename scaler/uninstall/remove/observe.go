@@ -24,7 +24,7 @@ import (
 // Observe reads what is there. AWS comes last: what the cluster tells of instances is not newer.
 func (r *Remover) Observe(ctx context.Context) (uninstall.World, error) {
 	w := uninstall.World{Now: time.Now(), Namespace: r.Namespace, Agents: map[string]bool{}}
-	for _, read := range []func(context.Context, *uninstall.World) error{r.nodes, r.programs, r.objects, r.memory} {
+	for _, read := range []func(context.Context, *uninstall.World) error{r.nodes, r.programs, r.nodes, r.objects, r.memory} {
 		if err := read(ctx, &w); err != nil {
 			return w, err
 		}
@@ -133,6 +133,7 @@ func (r *Remover) nodes(ctx context.Context, w *uninstall.World) error {
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
+	w.Nodes = nil // once to know whose kubelet is gone, and once when it is known who has ended
 	for i := range nodes.Items {
 		w.Nodes = append(w.Nodes, fleet.NodeFrom(&nodes.Items[i]))
 	}
@@ -182,8 +183,10 @@ func live(l *coordinationv1.Lease, now time.Time) bool {
 }
 
 func (r *Remover) memory(ctx context.Context, w *uninstall.World) error {
-	if err := r.stateElsewhere(ctx); err != nil {
-		return err
+	if !r.ours { // it goes last, and another may be left elsewhere
+		if err := r.stateElsewhere(ctx); err != nil {
+			return err
+		}
 	}
 	memory := status.NewMemory(r.Client.CoreV1().ConfigMaps(r.Namespace))
 	if err := memory.Load(ctx); err != nil {
@@ -207,6 +210,7 @@ func (r *Remover) stateElsewhere(ctx context.Context) error {
 		switch {
 		case m.Name != contract.ConfigMapState:
 		case m.Namespace == r.Namespace:
+			r.ours = true
 			return nil
 		default:
 			other = m.Namespace

@@ -50,6 +50,7 @@ type Remover struct {
 	// Say is told of each step.
 	Say func(uninstall.Step)
 
+	ours  bool                 // the persisted state was seen where it should be
 	beats map[string]time.Time // heartbeats that were sent, as in uninstall.World
 }
 
