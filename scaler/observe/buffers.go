@@ -124,7 +124,7 @@ func quotaFrom(q *corev1.ResourceQuota) *fleet.Quota {
 // slimTemplate keeps what decisions go by.
 func slimTemplate(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	slim := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: contract.Only(t.Annotations, podAnnotations)}, Spec: *t.Spec.DeepCopy()}
-	slimSpec(&slim.Spec)
+	slimTemplateSpec(&slim.Spec)
 	return slim
 }
 

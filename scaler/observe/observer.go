@@ -202,8 +202,7 @@ func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
 func daemonSet(d *appsv1.DaemonSet) *fleet.DaemonSet {
 	template := d.Spec.Template
 	template.Annotations = contract.Only(template.Annotations, podAnnotations)
-	slimSpec(&template.Spec)
-	template.Spec = *fleet.Bounded(&template.Spec) // to compare what is beyond counting takes seconds
+	slimTemplateSpec(&template.Spec)
 	return &fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
 }
 

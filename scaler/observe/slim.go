@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,6 +83,47 @@ func allocated(p *corev1.Pod) corev1.ResourceList {
 		return nil
 	}
 	return counted
+}
+
+// slimTemplateSpec is slimSpec for a template of pods, with what the API server gives to each pod
+// that is made of it and to no template: requests where there are limits alone, and the host's ports
+// in the host's network.
+// https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/apis/core/v1/defaults.go (SetDefaults_Pod)
+func slimTemplateSpec(s *corev1.PodSpec) {
+	slimSpec(s)
+	for _, containers := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			c.Resources.Requests = withDefaults(c.Resources.Requests, c.Resources.Limits, func(corev1.ResourceName) bool { return true })
+			for j := range c.Ports {
+				if port := &c.Ports[j]; s.HostNetwork && port.HostPort == 0 {
+					port.HostPort = port.ContainerPort
+				}
+			}
+		}
+	}
+	if s.Resources != nil && len(s.Resources.Limits) > 0 {
+		ofContainers := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
+		requests := withDefaults(s.Resources.Requests, ofContainers, func(name corev1.ResourceName) bool {
+			return resourcehelper.IsSupportedPodLevelResource(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+		})
+		s.Resources.Requests = withDefaults(requests, s.Resources.Limits, resourcehelper.IsSupportedPodLevelResource)
+	}
+	*s = *fleet.Bounded(s) // to compare what is beyond counting takes seconds
+}
+
+// withDefaults is a list with those entries of another that it lacks and may have.
+func withDefaults(list, defaults corev1.ResourceList, may func(corev1.ResourceName) bool) corev1.ResourceList {
+	for name, q := range defaults {
+		if _, said := list[name]; said || !may(name) {
+			continue
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[name] = q
+	}
+	return list
 }
 
 func slimSpec(s *corev1.PodSpec) {

@@ -192,33 +192,10 @@ func bufferPod(b *fleet.Buffer) *fleet.Pod {
 	spec := b.Pods.Template.Spec.DeepCopy()
 	spec.Priority, spec.NodeName = new(int32(math.MinInt32)), ""
 	spec.Volumes, spec.ResourceClaims = nil, nil
-	requestLimits(spec)
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			containers[i].Resources.Claims = nil
+		}
+	}
 	return &fleet.Pod{Namespace: b.Namespace, Name: "buffer " + b.Key(), Labels: b.Pods.Template.Labels, Annotations: b.Pods.Template.Annotations, Spec: spec}
-}
-
-// requestLimits lets containers request what they are limited to, where they do not say
-// what they request, as the API server does for pods and not for templates.
-func requestLimits(spec *corev1.PodSpec) {
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			list[i].Resources.Requests = withLimits(list[i].Resources)
-			list[i].Resources.Claims = nil
-		}
-	}
-	if spec.Resources != nil {
-		spec.Resources.Requests = withLimits(*spec.Resources)
-	}
-}
-
-func withLimits(r corev1.ResourceRequirements) corev1.ResourceList {
-	for name, limit := range r.Limits {
-		if _, said := r.Requests[name]; said {
-			continue
-		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
-		}
-		r.Requests[name] = limit
-	}
-	return r.Requests
 }
