@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -30,13 +31,23 @@ func ByPlugin(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
 }
 
-// awaitedDevices are what the device plugins of a node should report, as the present
-// node template of its group promises it, and do not.
-func (n *Node) awaitedDevices() corev1.ResourceList {
+// Labels come late as well: the cloud controller writes those of the zone and of the instance type
+// a moment after the node has registered, and others write theirs when they have started.
+//
+// https://kubernetes.io/docs/concepts/architecture/cloud-controller/#node-controller
+
+// promised is the present node template that the node came of; nil where that is not known.
+func (n *Node) promised() *fleet.NodeTemplate {
 	if n.Group == nil || n.Instance.Template != n.Group.Template {
 		return nil
 	}
-	shape := n.Group.templateIn(n.Zone())
+	return n.Group.templateIn(cmp.Or(n.Zone(), n.Instance.Zone))
+}
+
+// awaitedDevices are what the device plugins of a node should report, as its node template promises
+// it, and do not.
+func (n *Node) awaitedDevices() corev1.ResourceList {
+	shape := n.promised()
 	if shape == nil {
 		return nil
 	}
@@ -65,10 +76,7 @@ func (g *Group) templateIn(zone string) *fleet.NodeTemplate {
 // awaitedDrivers are those of dynamic resource allocation whose devices new nodes of its
 // group have, by name, and of which the node has no complete pool yet.
 func (n *Node) awaitedDrivers() []string {
-	if n.Group == nil || n.Instance.Template != n.Group.Template {
-		return nil
-	}
-	shape := n.Group.templateIn(n.Zone())
+	shape := n.promised()
 	if shape == nil || len(shape.Slices) == 0 {
 		return nil
 	}
@@ -146,17 +154,44 @@ func (n *Node) Expected() *fleet.Node {
 	if n.Stage != Upcoming {
 		return n.Node
 	}
-	missing := n.awaitedDevices()
-	if len(missing) == 0 {
+	labels, devices := n.awaitedLabels(), n.awaitedDevices()
+	if len(labels) == 0 && len(devices) == 0 {
 		return n.Node
 	}
 	soon := *n.Node
-	soon.Allocatable = maps.Clone(n.Allocatable)
-	if soon.Allocatable == nil {
-		soon.Allocatable = corev1.ResourceList{}
-	}
-	maps.Copy(soon.Allocatable, missing)
+	soon.Labels, soon.Allocatable = with(n.Labels, labels), with(n.Allocatable, devices)
 	return &soon
+}
+
+// awaitedLabels are those that the node template of a node promises and that it has not got yet; none
+// where its zone is not known and templates of several are there.
+func (n *Node) awaitedLabels() map[string]string {
+	shape := n.promised()
+	if shape == nil || len(n.Group.NodeTemplates) > 1 && shape.Zone != cmp.Or(n.Zone(), n.Instance.Zone) {
+		return nil
+	}
+	var missing map[string]string
+	if shape.Zone != "" && n.Zone() == "" {
+		missing = map[string]string{corev1.LabelTopologyZone: shape.Zone}
+	}
+	for key, value := range shape.Labels {
+		if _, has := n.Labels[key]; has {
+			continue
+		}
+		if missing == nil {
+			missing = map[string]string{}
+		}
+		missing[key] = value
+	}
+	return missing
+}
+
+// with is a map with the entries of another.
+func with[M ~map[K]V, K comparable, V any](m, more M) M {
+	both := make(M, len(m)+len(more))
+	maps.Copy(both, m)
+	maps.Copy(both, more)
+	return both
 }
 
 // ExpectedDevices are those that a node will have once it is up beside its own.
@@ -169,7 +204,7 @@ func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
 		return nil
 	}
 	var list []*resourcev1.ResourceSlice
-	for _, s := range n.Group.templateIn(n.Zone()).Slices {
+	for _, s := range n.promised().Slices {
 		if slices.Contains(awaited, s.Spec.Driver) {
 			list = append(list, s)
 		}
