@@ -23,13 +23,17 @@ import (
 // come of it. If none of them would take the pod, even with nothing on it but what belongs to the
 // node, the group is not grown for pods of that class for a while, which doubles each time. The
 // first node that takes such a pod after all ends that, and the promise is made anew, and believed,
-// as soon as the definition of the group's nodes changes, or the DaemonSets do. Taints and cordons
-// break no promise: they come and go, and those of all new nodes are learned.
+// as soon as the definition of the group's nodes changes, or the DaemonSets do. Cordons break no
+// promise, nor does a taint that may be one of people: a node that is barred by these alone tells
+// nothing of the next one.
 
 const (
 	// settling is how long a node that has become Ready may still come to take the
 	// pod for which it came: drivers register and features are labelled a while later.
 	settling = 5 * time.Minute
+	// ownTaints is for how long after it has become Ready a node bears what taints it came with:
+	// a later one may be of people.
+	ownTaints = 2 * settling
 	// distrust is for how long a group is not grown for pods that its node did not
 	// take: for longer than such a node stays, and at most for a working day.
 	distrust, mostDistrust = 30 * time.Minute, 8 * time.Hour
@@ -107,21 +111,24 @@ func (d *ScaleUp) leftByBody() map[string][]fit.Tenant {
 // test examines the nodes that came of a promise to pods that differ only in what others have to do
 // with them.
 func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.Promise) {
-	came := d.cameOf(g, p)
-	for _, n := range came {
+	var refused []*cluster.Node
+	for _, n := range d.cameOf(g, p) {
 		if d.takes(n, pods) {
 			delete(d.State.Promises, key) // it was kept
 			return
+		}
+		if !d.barred(pods[0].Class, n) {
+			refused = append(refused, n)
 		}
 	}
 	if d.Now.Before(p.Until) {
 		d.doubt(g, pods, verdict.Quote(p.Why).Then(notBefore(p.Until)), p.Until)
 		return
 	}
-	if len(came) == 0 {
+	if len(refused) == 0 {
 		return
 	}
-	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
+	first := slices.MinFunc(refused, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	why := d.against(pods[0].Class, first)
 	if settled := first.ReadySince.Add(settling); d.Now.Before(settled) {
 		d.doubt(g, pods, verdict.Say("node {node} was just launched for it, and it does not fit there: {lack}", verdict.Node(first.Name), verdict.Lack(why.Of(first.Name))), settled)
@@ -169,9 +176,17 @@ func Came(n *cluster.Node) time.Time {
 	return n.Created
 }
 
+// barred reports whether nothing but a cordon or a taint of people keeps a class off a node.
+func (d *ScaleUp) barred(c *fit.Class, n *cluster.Node) bool {
+	fresh := d.Now.Before(n.ReadySince.Add(ownTaints))
+	return !slices.ContainsFunc(d.against(c, n), func(r fit.Reason) bool {
+		return r.Rule != fit.RuleUnschedulable && (r.Rule != fit.RuleTaint || fresh)
+	})
+}
+
 // against is what the node itself has against a class: without the pods that do not
-// belong to it, and without taints and what pods elsewhere have to do with it, which
-// may have changed since the promise.
+// belong to it, and without what pods elsewhere have to do with it, which may have
+// changed since the promise.
 func (d *ScaleUp) against(c *fit.Class, n *cluster.Node) fit.Reasons {
 	start := d.Fit.Fork()
 	defer d.Fit.Revert(start)
@@ -181,7 +196,7 @@ func (d *ScaleUp) against(c *fit.Class, n *cluster.Node) fit.Reasons {
 		}
 	}
 	return slices.DeleteFunc(d.Fit.Fits(c, n.Place), func(r fit.Reason) bool {
-		return r.Rule == fit.RulePodTopologySpread || r.Rule == fit.RuleInterPodAffinity || r.Rule == fit.RuleTaint || r.Rule == fit.RuleUnschedulable
+		return r.Rule == fit.RulePodTopologySpread || r.Rule == fit.RuleInterPodAffinity
 	})
 }
 
