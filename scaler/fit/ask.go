@@ -38,7 +38,7 @@ func (c *Cluster) ask(m *member, p *Place) refusal {
 			return passing
 		}
 	}
-	if m.own != nil && len(c.lore.filters.Refusals(m.own, p.host)) > 0 {
+	if m.own != nil && len(c.refusals(m, p)) > 0 {
 		return passing
 	}
 	return fits

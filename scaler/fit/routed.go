@@ -40,13 +40,23 @@ func (c *Cluster) delegates(m *member, p *Place, resource int) bool {
 	return m.own != nil && c.lore.serves(c.lore.names.names[resource]) && p.template.has.at(resource) <= 0
 }
 
+// refusals are what volumes and devices have against a place. What was searched in vain is counted
+// each time, as the answer may be known only here.
+func (c *Cluster) refusals(m *member, p *Place) []upstream.Refusal {
+	list := c.lore.filters.Refusals(m.own, p.host)
+	for _, r := range list {
+		c.steps += r.Steps
+	}
+	return list
+}
+
 // routes returns what volumes and devices have against a place.
 func (c *Cluster) routes(m *member, p *Place) Reasons {
 	if m.own == nil {
 		return nil
 	}
 	var why Reasons
-	for _, refusal := range c.lore.filters.Refusals(m.own, p.host) {
+	for _, refusal := range c.refusals(m, p) {
 		if elsewhere := c.elsewhere(m.own, p); refusal.Plugin == string(RuleVolumeBinding) && elsewhere != "" {
 			why = append(why, Reason{Rule: RuleVolumeBinding, What: elsewhere, Found: p.template.labels[corev1.LabelTopologyZone]})
 			continue

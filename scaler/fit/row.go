@@ -295,8 +295,11 @@ func (r *Row) seeker(class *Class) *seeker {
 // blocks.
 func (r *Row) survey(m *member) int64 {
 	each := m.weight()
-	if m.own != nil {
+	switch {
+	case m.own != nil:
 		each += blockSize * ownWeight
+	case m.demands.singular:
+		each *= blockSize // no block is passed by for what its kind lacks
 	}
 	return 1 + each*int64(len(r.places))/blockSize
 }

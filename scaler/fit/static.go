@@ -19,8 +19,10 @@ type demands struct {
 	tolerations []corev1.Toleration
 	// comparison is true if tolerations may compare numbers.
 	comparison bool
-	// singular demands separate nodes of one kind, by name.
+	// singular demands separate nodes of one kind, by name. compared is what there is to compare at
+	// each of them: requirements and values.
 	singular bool
+	compared int
 	// affinityKey and tolerationsKey are canonical texts of these parts.
 	affinityKey, tolerationsKey string
 	// verdicts are known answers, by the number of the kind of node.
@@ -52,7 +54,9 @@ func (l *lore) demandsOf(spec *corev1.PodSpec, k traitsKey) *demands {
 		affinityKey:    encoded(traitsKey{Selector: k.Selector, Affinity: k.Affinity}),
 		tolerationsKey: encoded(traitsKey{Tolerations: k.Tolerations}),
 	}
-	d.singular = spec.NodeName != "" || asksForHosts(spec)
+	if d.singular = spec.NodeName != "" || asksForHosts(spec); d.singular {
+		d.compared = comparisons(spec)
+	}
 	for key := range spec.NodeSelector {
 		l.ask(key)
 	}
@@ -117,6 +121,19 @@ func asksForHosts(spec *corev1.PodSpec) bool {
 			return e.Key == corev1.LabelHostname
 		})
 	})
+}
+
+// comparisons counts the requirements of a pod about nodes and the values that these list.
+func comparisons(spec *corev1.PodSpec) int {
+	n := 1 + len(spec.NodeSelector)
+	if affinity := requiredAffinity(spec); affinity != nil {
+		for _, t := range affinity.NodeSelectorTerms {
+			for _, e := range slices.Concat(t.MatchExpressions, t.MatchFields) {
+				n += 1 + len(e.Values)
+			}
+		}
+	}
+	return n
 }
 
 // admits reports whether nothing static keeps the demands off a place. kube-scheduler's

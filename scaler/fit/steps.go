@@ -75,11 +75,12 @@ func (r *Ration) settle() {
 
 // weight is what it costs to ask one place about a class.
 func (m *member) weight() int64 {
-	return counting(len(m.keepsOff) + len(m.repelled) + len(m.gathers) + len(m.spreads))
+	return counting(len(m.keepsOff) + len(m.repelled) + len(m.gathers) + len(m.spreads) + m.demands.compared)
 }
 
 // counting is what it costs to ask a place, or to seat a pod there or to lift it, where so many rules
-// about other pods count who is where: four of them are about as much work as all else.
+// about other pods count who is where, or about its name are compared with it: four of them are about
+// as much work as all else.
 func counting(rules int) int64 { return int64(1 + rules/4) }
 
 // ownWeight is what kube-scheduler's plugins cost that are asked about volumes and devices.

@@ -115,3 +115,34 @@ func TestClosingIsCounted(t *testing.T) {
 		t.Errorf("to take that back costs %d steps, with %d rules that it concerns", steps, rules)
 	}
 }
+
+// A pod that names hosts is compared with each node by itself, and that is counted: with all that it
+// lists.
+func TestNamesOfHostsAreCounted(t *testing.T) {
+	const nodes, names = 300, 1000
+	var hosts []string
+	for i := range names {
+		hosts = append(hosts, fmt.Sprint("elsewhere-", i))
+	}
+	s := parse(t, "node n-1")
+	pod := &fleet.Pod{Namespace: "default", Name: "p", Spec: &corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}},
+		}}},
+	}}}}
+	c := fit.NewRules().Cluster(fit.World{Kubernetes: s.Kubernetes, Pods: []*fleet.Pod{pod}, Namespaces: s.Namespaces})
+	var places []*fit.Place
+	for i := range nodes {
+		n := s.Nodes[0]
+		n.Name = fmt.Sprint("n-", i)
+		places = append(places, c.Add(c.TemplateFrom(&n, none)))
+	}
+	row := c.NewRow(places)
+	before := c.Steps()
+	if p := row.Find(c.Tenant(pod).Class); p != nil {
+		t.Fatal("it names none of these")
+	}
+	if steps := c.Steps() - before; steps < nodes*names/4 {
+		t.Errorf("to compare %d nodes with %d names costs %d steps", nodes, names, steps)
+	}
+}

@@ -51,6 +51,8 @@ type Refusal struct {
 	Reasons []string
 	// Unresolvable is true if no other pod's leaving would change it.
 	Unresolvable bool
+	// Steps are what it cost, in those of package fit, to search in vain and to no end; 0 for what ended.
+	Steps int64
 }
 
 // New makes the plugins with the feature gates of a server version, such as 1.36

@@ -47,20 +47,30 @@ func (endless) Done() <-chan struct{}       { return nil }
 func (endless) Err() error                  { return nil }
 func (endless) Value(any) any               { return nil }
 
-// patience is how many steps the search for devices may take for a pod on a node,
-// which may be exponentially many. kube-scheduler gives up after 10 s; steps are
-// the same on every machine.
-const patience = 100_000
+// What a search for devices may cost, in its steps of about a microsecond: there may be exponentially
+// many ways to allocate them, and whoever may make a claim can ask for such a search. kube-scheduler
+// gives up after 10 s; steps are the same on every machine. A search in which nothing has to be taken
+// back takes about a step for each device that it looks at.
+const (
+	// allPatience is what the searches for a pod on all nodes that have devices may take together, and
+	// leastPatience and mostPatience what that on one node may.
+	allPatience, leastPatience, mostPatience = 500_000, 1_000, 100_000
+	// stepsOfSearch are the steps of package fit that one of these is.
+	stepsOfSearch = 30
+)
 
 var errPatience = errors.New("too many ways to allocate the devices")
+
+// patienceFor is what the search on one node may take where so many nodes have devices.
+func patienceFor(nodes int) int {
+	return min(max(allPatience/max(1, nodes), leastPatience), mostPatience)
+}
 
 // limited is a silent context that ends when it was asked often enough.
 type limited struct {
 	endless
 	left int
 }
-
-func bounded() *limited { return &limited{left: patience} }
 
 func (l *limited) Value(key any) any { return silent.Value(key) }
 

@@ -14,6 +14,8 @@ type question struct {
 	state   fwk.CycleState
 	filters []filter
 	answers map[*Host][]Refusal
+	// patience is what one search may take.
+	patience int
 }
 
 // filter is a plugin that has refused the pod or wants to see each node.
@@ -26,7 +28,7 @@ type filter struct {
 }
 
 func newQuestion(pod *corev1.Pod, plugins []fwk.FilterPlugin, nodes ...fwk.NodeInfo) *question {
-	q := &question{pod: pod, state: framework.NewCycleState()}
+	q := &question{pod: pod, state: framework.NewCycleState(), patience: mostPatience}
 	for _, plugin := range plugins {
 		q.prepare(plugin, nodes)
 	}
@@ -70,11 +72,15 @@ func (f filter) ask(q *question, node fwk.NodeInfo) *Refusal {
 	if f.only != nil && !f.only.Has(node.Node().Name) {
 		return &Refusal{Plugin: f.Name(), Reasons: []string{"the pod asks for other nodes by name"}, Unresolvable: true}
 	}
-	status := f.Filter(bounded(), q.state, q.pod, node)
+	search := &limited{left: q.patience}
+	status := f.Filter(search, q.state, q.pod, node)
 	if status.IsSuccess() {
 		return nil
 	}
 	refusal := refusalOf(f.Name(), status)
+	if search.left < 0 {
+		refusal.Steps = int64(q.patience) * stepsOfSearch
+	}
 	return &refusal
 }
 

@@ -69,6 +69,7 @@ func (f *Filters) Refusals(pod *corev1.Pod, h *Host) []Refusal {
 func (f *Filters) ask(pod *corev1.Pod) *question {
 	if f.question == nil || f.question.pod != pod {
 		f.question = newQuestion(pod, f.seldom)
+		f.question.patience = f.world.patience
 	}
 	return f.question
 }

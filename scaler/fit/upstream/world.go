@@ -31,12 +31,14 @@ type world struct {
 
 	// mounts counts for each claim, namespace/name, the pods that mount it.
 	mounts map[string]int
+	// patience is what the search for devices on one node may take.
+	patience int
 	// revision is the last resource version that was given to a claim for devices.
 	revision int
 }
 
 func newWorld() *world {
-	w := &world{Informers: memory.NewInformers(), mounts: map[string]int{}}
+	w := &world{Informers: memory.NewInformers(), mounts: map[string]int{}, patience: mostPatience}
 	w.devices = newDevices(w.Informers)
 	w.claims.informer = w.Claims
 	w.volumes.informer = w.Volumes
@@ -74,6 +76,19 @@ func (w *world) sync(s fleet.Storage, d fleet.Devices) {
 	w.deviceClaims.sync(d.Claims)
 	w.slices.sync(d.Slices)
 	w.deviceClass.sync(d.Classes)
+	w.patience = patienceFor(nodesWithDevices(s, d))
+}
+
+// nodesWithDevices is how many nodes there are to search for devices.
+func nodesWithDevices(s fleet.Storage, d fleet.Devices) int {
+	named := map[string]bool{}
+	for _, slice := range d.Slices {
+		if slice.Spec.NodeName == nil {
+			return max(len(s.Nodes), len(d.Slices)) // its devices may be had on any
+		}
+		named[*slice.Spec.NodeName] = true
+	}
+	return len(named)
 }
 
 // shelf holds the objects of a kind: those that were synced, and what is thought
