@@ -267,7 +267,11 @@ func TestShapeAgreesWithTheCatalog(t *testing.T) {
 // Where several types may come the node template is the least of each resource.
 func TestMixedInstances(t *testing.T) {
 	b := start(t, fakeaws.Spec{
-		LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
+		LaunchTemplates: []fakeaws.LaunchTemplate{
+			{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}},
+			{Name: "lt-arm", Versions: []fakeaws.TemplateVersion{{Image: "ami-arm"}}},
+		},
+		Images: []fakeaws.Image{{ID: "ami-arm", Arch: "arm64"}},
 		Groups: []fakeaws.Group{
 			{Name: "mixed", Max: 5, MixedInstances: &fakeaws.MixedInstances{
 				LaunchTemplate: fakeaws.TemplateRef{Name: "lt", Version: "$Latest"},
@@ -282,9 +286,13 @@ func TestMixedInstances(t *testing.T) {
 				Overrides: []fakeaws.Override{{Requirements: &fakeaws.Requirements{
 					VCPUs: fakeaws.Range{Min: ptr(2.0), Max: ptr(4.0)}, MemoryMiB: fakeaws.Range{Min: ptr(8192.0)}, AllowedTypes: []string{"m5.*"}}}},
 			}},
+			{Name: "byImage", Max: 5, MixedInstances: &fakeaws.MixedInstances{
+				LaunchTemplate: fakeaws.TemplateRef{Name: "lt-arm"},
+				Overrides:      []fakeaws.Override{{Requirements: &fakeaws.Requirements{VCPUs: fakeaws.Range{Min: ptr(2.0), Max: ptr(4.0)}}}},
+			}},
 		},
 	})
-	groups := read(t, b.reader(t, []string{"0:5:mixed", "0:5:weighted", "0:5:byRequirements"}, nil))
+	groups := read(t, b.reader(t, []string{"0:5:mixed", "0:5:weighted", "0:5:byRequirements", "0:5:byImage"}, nil))
 	mixed := groups["mixed"]
 	if len(mixed.NodeTemplates) != 1 {
 		t.Fatalf("shapes %v, faults %q", mixed.NodeTemplates, mixed.Faults)
@@ -300,6 +308,9 @@ func TestMixedInstances(t *testing.T) {
 	}
 	if g := groups["byRequirements"]; len(g.NodeTemplates) != 1 || g.NodeTemplates[0].Capacity.Cpu().Value() != 2 {
 		t.Errorf("by requirements: shapes %v, faults %q", g.NodeTemplates, g.Faults)
+	}
+	if g := groups["byImage"]; len(g.NodeTemplates) != 1 || g.NodeTemplates[0].Labels[corev1.LabelArchStable] != "arm64" {
+		t.Errorf("by requirements, with an image for arm64: shapes %v, faults %q", g.NodeTemplates, g.Faults)
 	}
 }
 

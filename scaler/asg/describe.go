@@ -67,6 +67,14 @@ func (d describer) MatchingTypes(ctx context.Context, of []ec2types.Architecture
 	}
 }
 
+func (d describer) Image(ctx context.Context, id string) (*ec2types.Image, error) {
+	out, err := d.compute.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err != nil {
+		return nil, explain("ec2:DescribeImages", err)
+	}
+	return first(out.Images), nil
+}
+
 func (d describer) TemplateVersion(ctx context.Context, id, name, version string) (*ec2types.LaunchTemplateVersion, error) {
 	in := &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &id, Versions: []string{version}}
 	if id == "" {

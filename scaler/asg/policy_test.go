@@ -61,7 +61,8 @@ func everyCall(t *testing.T, p iam.Policy, tags map[string]string) (b *bed, said
 	t.Helper()
 	b = start(t, fakeaws.Spec{
 		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m5.large", SpotPrice: "0.1"}},
-		LaunchTemplates:      []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
+		Images:               []fakeaws.Image{{ID: "ami-mine"}},
+		LaunchTemplates:      []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large", Image: "ami-mine"}}}},
 		Groups: []fakeaws.Group{
 			{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large", Zones: ab, Tags: tags, Hooks: []fakeaws.Hook{onTerminate("windlass")},
 				EKS: &fakeaws.Nodegroup{Cluster: "my-cluster", Name: "web"}},

@@ -45,6 +45,7 @@ var Statements = map[string]string{
 	"autoscaling:DescribeScalingActivities":           seeGroups,
 	"autoscaling:DescribeWarmPool":                    seeGroups,
 	"ec2:DescribeAvailabilityZones":                   seeGroups,
+	"ec2:DescribeImages":                              seeGroups,
 	"ec2:DescribeInstanceTypes":                       seeGroups,
 	"ec2:DescribeLaunchTemplateVersions":              seeGroups,
 	"ec2:GetInstanceTypesFromInstanceRequirements":    seeGroups,

@@ -37,6 +37,8 @@ type Describer interface {
 	// TemplateVersions describes such versions of all launch templates of the account:
 	// a page of them, and which page is next, empty after the last.
 	TemplateVersions(ctx context.Context, versions []string, page string) (described []ec2types.LaunchTemplateVersion, next string, err error)
+	// Image is nil if there is none of that id.
+	Image(ctx context.Context, id string) (*ec2types.Image, error)
 	// LaunchConfiguration is nil if there is none of that name.
 	LaunchConfiguration(ctx context.Context, name string) (*astypes.LaunchConfiguration, error)
 	Nodegroup(ctx context.Context, cluster, name string) (*ekstypes.Nodegroup, error)
@@ -75,7 +77,7 @@ func NewBooks(aws Describer, region string, assume Assumptions, logger *slog.Log
 	return &Books{
 		region: region, assume: assume,
 		types:      &typeBook{aws: aws, known: map[string]typeInfo{}},
-		launches:   &launchBook{aws: aws, now: now, known: map[string]launchTemplate{}, floating: floating{wanted: map[string]bool{}}},
+		launches:   &launchBook{aws: aws, now: now, known: map[string]launchTemplate{}, floating: floating{wanted: map[string]bool{}}, architectures: map[string]ec2types.ArchitectureType{}},
 		nodegroups: &nodegroupBook{aws: aws, now: now, known: map[string]nodegroup{}},
 		zones:      &zoneBook{aws: aws, logger: logger, now: now, known: map[string]string{}},
 	}
@@ -108,6 +110,9 @@ func (b *Books) Blueprint(ctx context.Context, g *astypes.AutoScalingGroup, chan
 	if err != nil {
 		p.Uncountable = errors.Is(err, errUncountable)
 		fault(fmt.Errorf("its node template is not known: %w", err))
+	}
+	for _, doubt := range p.launch.doubts() {
+		fault(doubt)
 	}
 	p.readUserData()
 	if tags.nodegroup != "" && tags.cluster != "" {

@@ -29,6 +29,8 @@ type launchTemplate struct {
 	data    userdata.Settings
 	// cpus are those that the template leaves of a type's; 0 for all.
 	cpus int64
+	// doubt is why it is not known which types its image can boot; nil where that is known.
+	doubt error
 }
 
 type volume struct {
@@ -76,6 +78,8 @@ type launchBook struct {
 	mu       sync.Mutex
 	known    map[string]launchTemplate
 	floating floating
+	// architectures are those of images, by id. They never change.
+	architectures map[string]ec2types.ArchitectureType
 }
 
 // floating are the templates that $Latest and $Default meant when all were read.

@@ -28,6 +28,17 @@ type offer struct {
 	from launchTemplate
 }
 
+// doubts are those about the templates that are offered, each once.
+func (l launch) doubts() []error {
+	var list []error
+	for _, o := range l.offers {
+		if doubt := o.from.doubt; doubt != nil && !slices.ContainsFunc(list, func(d error) bool { return d.Error() == doubt.Error() }) {
+			list = append(list, doubt)
+		}
+	}
+	return list
+}
+
 // errUncountable: n more instances are not n more of a group's desired capacity.
 var errUncountable = errors.New("not counted in instances, which is not supported")
 
@@ -69,16 +80,7 @@ func (b *launchBook) offers(ctx context.Context, t launchTemplate) ([]offer, err
 	if t.requirements == nil {
 		return nil, errors.New("the launch template names no instance type")
 	}
-	types, err := b.matching(ctx, t.requirements)
-	return offersOf(types, t), err
-}
-
-func offersOf(types []string, t launchTemplate) []offer {
-	offers := make([]offer, 0, len(types))
-	for _, name := range types {
-		offers = append(offers, offer{name, t})
-	}
-	return offers
+	return b.matching(ctx, t.requirements, t)
 }
 
 // mixed gathers the types of all overrides; without one, the template's own.
@@ -145,8 +147,7 @@ func (b *launchBook) override(ctx context.Context, o astypes.LaunchTemplateOverr
 		if err != nil {
 			return nil, err
 		}
-		types, err := b.matching(ctx, r)
-		return offersOf(types, t), err
+		return b.matching(ctx, r, t)
 	}
 	if o.LaunchTemplateSpecification == nil {
 		return nil, errors.New("an override of the mixed instances policy names no instance type")

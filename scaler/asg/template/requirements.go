@@ -5,37 +5,71 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 // matching asks EC2 which types meet the requirements of an attribute-based
-// group.
+// group, of those that the template's image can boot.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-mixed-instances-group-attribute-based-instance-type-selection.html
-func (b *launchBook) matching(ctx context.Context, r *ec2types.InstanceRequirements) ([]string, error) {
+func (b *launchBook) matching(ctx context.Context, r *ec2types.InstanceRequirements, t launchTemplate) ([]offer, error) {
 	question, err := asked(r)
 	if err != nil {
 		return nil, err
 	}
-	types, err := b.aws.MatchingTypes(ctx, architectures(r), question)
+	var of ec2types.ArchitectureType
+	of, t.doubt = b.architecture(ctx, r, t.image)
+	types, err := b.aws.MatchingTypes(ctx, []ec2types.ArchitectureType{of}, question)
 	if err != nil {
 		return nil, fmt.Errorf("types that meet the group's requirements: %w", err)
 	}
 	if len(types) == 0 {
 		return nil, errors.New("no instance type meets the group's requirements")
 	}
-	return types, nil
+	offers := make([]offer, 0, len(types))
+	for _, name := range types {
+		offers = append(offers, offer{name, t})
+	}
+	return offers, nil
 }
 
-// architectures: Graviton alone is arm64; everything else is asked for as
-// x86_64, because one image has one architecture.
-func architectures(r *ec2types.InstanceRequirements) []ec2types.ArchitectureType {
-	if len(r.CpuManufacturers) == 1 && r.CpuManufacturers[0] == ec2types.CpuManufacturerAmazonWebServices {
-		return []ec2types.ArchitectureType{ec2types.ArchitectureTypeArm64}
+// architecture is that of an image. It needs no question where the makers of the processors that may
+// come tell it, or the path of a parameter that names the image. With an error it is x86_64, as most are.
+func (b *launchBook) architecture(ctx context.Context, r *ec2types.InstanceRequirements, image string) (ec2types.ArchitectureType, error) {
+	graviton := slices.Contains(r.CpuManufacturers, ec2types.CpuManufacturerAmazonWebServices)
+	switch parameter, isParameter := strings.CutPrefix(image, imageParameter); {
+	case len(r.CpuManufacturers) == 1 && graviton, isParameter && strings.Contains(parameter, "/arm64/"):
+		return ec2types.ArchitectureTypeArm64, nil
+	case len(r.CpuManufacturers) > 0 && !graviton, isParameter, image == "":
+		return ec2types.ArchitectureTypeX8664, nil
 	}
-	return []ec2types.ArchitectureType{ec2types.ArchitectureTypeX8664}
+	b.mu.Lock()
+	of, known := b.architectures[image]
+	b.mu.Unlock()
+	if known {
+		return of, nil
+	}
+	described, err := b.aws.Image(ctx, image)
+	if err == nil && described == nil {
+		err = errMissing
+	}
+	if err != nil {
+		return ec2types.ArchitectureTypeX8664, fmt.Errorf("the types that may come are taken to be of %s, as image %s is not known: %w", ec2types.ArchitectureTypeX8664, image, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of = ec2types.ArchitectureType(described.Architecture)
+	b.architectures[image] = of
+	return of, nil
 }
+
+// imageParameter begins the name of an image that a parameter of Systems Manager has. Those of EKS and
+// of Bottlerocket have the architecture in their path.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/using-systems-manager-parameters.html
+const imageParameter = "resolve:ssm:"
 
 // carried copies requirements from one API's type to another's, whose fields bear
 // the same names: Auto Scaling's, EC2's in a launch template, EC2's in a question.
