@@ -333,7 +333,7 @@ func (o *Observer) seen() (faults []string, err error) {
 	case awaited != "":
 		faults = append(faults, "capacity buffers are as they were: not seen yet are "+awaited)
 	}
-	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault(), o.pools.fault(), o.otherAutoscalers.refused.fault()) {
+	for _, fault := range append(o.spare.faults(), o.outage.fault(o.outage.now()), o.server.refused.fault(), o.wishes.fault(), o.pools.fault(), o.otherAutoscalers.refused.fault()) {
 		if fault != "" {
 			faults = append(faults, fault)
 		}

@@ -1,7 +1,10 @@
 package observe
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,8 +23,8 @@ type outage struct {
 	mu  sync.Mutex
 	// heardOf are those of which a call succeeded at least once.
 	heardOf map[string]bool
-	broken  map[string]bool
-	from    time.Time // of the one that lasts; zero if that is not known
+	broken  map[string]error // why
+	from    time.Time        // of the one that lasts; zero if that is not known
 	past    []fleet.Outage
 }
 
@@ -30,14 +33,14 @@ func (o *outage) heard(what string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil {
-		o.breaks(what)
+		o.breaks(what, err)
 		return
 	}
 	if o.heardOf == nil {
 		o.heardOf = map[string]bool{}
 	}
 	o.heardOf[what] = true
-	if !o.broken[what] {
+	if o.broken[what] == nil {
 		return
 	}
 	delete(o.broken, what)
@@ -50,9 +53,9 @@ func (o *outage) heard(what string, err error) {
 
 // breaks notes that a watch has failed. The first that does begins an outage, which may be
 // older than this process where nothing was heard before.
-func (o *outage) breaks(what string) {
+func (o *outage) breaks(what string, why error) {
 	if o.broken == nil {
-		o.broken = map[string]bool{}
+		o.broken = map[string]error{}
 	}
 	if len(o.broken) == 0 {
 		o.from = time.Time{}
@@ -60,7 +63,26 @@ func (o *outage) breaks(what string) {
 			o.from = o.now().UTC()
 		}
 	}
-	o.broken[what] = true
+	o.broken[what] = why
+}
+
+// worthTelling is how long an outage lasts before people are told: a server that restarts breaks all
+// watches.
+const worthTelling = 30 * time.Second
+
+// fault says what has not been seen as it comes for a while; empty where all is.
+func (o *outage) fault(now time.Time) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.broken) == 0 || now.Sub(o.from) < worthTelling {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(o.broken))
+	since := ""
+	if !o.from.IsZero() {
+		since = " at " + o.from.Format(time.TimeOnly)
+	}
+	return fmt.Sprintf("the watch is broken: %s are as they were%s, and no node is scaled down: %v", strings.Join(names, ", "), since, o.broken[names[0]])
 }
 
 // latest are the last outages, the oldest first; one that lasts ends now.

@@ -293,6 +293,16 @@ func TestOutageIsSeen(t *testing.T) {
 		if s, _ := snapshotOf(t, o); len(s.Outages) != 2 || !s.Outages[1].From.Equal(began) {
 			t.Errorf("outages are %v, want two, the latter since %s", s.Outages, began)
 		}
+		if s, _ := snapshotOf(t, o); len(s.Faults) != 1 || !strings.Contains(s.Faults[0], "nodes are as they were at ") || !strings.Contains(s.Faults[0], "connection refused") {
+			t.Errorf("faults are %q", s.Faults)
+		}
+		o.outage.heard("nodes", nil)
+		o.outage.heard("pods", errors.New("the server restarts"))
+		if s, _ := snapshotOf(t, o); len(s.Faults) > 0 {
+			t.Errorf("faults of an outage that has just begun: %q", s.Faults)
+		}
+		o.outage.heard("pods", nil)
+		o.outage.heard("nodes", errors.New("connection refused"))
 		if s, _ := snapshotOf(t, o); !s.Back().Equal(s.Now) {
 			t.Errorf("in an outage it was over at %s; now is %s", s.Back(), s.Now)
 		}
