@@ -99,7 +99,12 @@ func (r reader) why(ctx context.Context, now time.Time, text string, candidates 
 		return view.Why{}, err
 	}
 	candidates = w.Named(candidates)
-	for _, s := range candidates {
+	for i, s := range candidates {
+		if s.Kind == view.KindNode && !w.Exists(s) { // a node without a verdict may be named by its host, too
+			if node, err := r.named(ctx, s.Name); err == nil {
+				candidates[i].Name, s.Name = node.Name, node.Name
+			}
+		}
 		namespace, name, _ := strings.Cut(s.Name, "/")
 		if err := r.subject(ctx, &w, s, namespace, name); err != nil {
 			return view.Why{}, err

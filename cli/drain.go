@@ -169,10 +169,14 @@ func (c *cli) undrainCommand() *cobra.Command {
 
 func undrain(ctx context.Context, r reader, n *corev1.Node) (said string, err error) {
 	value, asked := n.Annotations[contract.AnnotationDrainRequest]
-	if !asked {
-		if kind, draining := contract.Draining(n.Spec.Taints); draining {
-			return "", fmt.Errorf("node %s drains for a notice of kind %s, which no request stands for", n.Name, kind)
-		}
+	kind, draining := contract.Draining(n.Spec.Taints)
+	switch {
+	case asked:
+	case draining && kind == contract.KindRequest:
+		return "has no request to drain it any more, and its agent has yet to undo what it did", nil
+	case draining:
+		return "", fmt.Errorf("node %s drains for a notice of kind %s, which no request stands for", n.Name, kind)
+	default:
 		return "has no request to drain it", nil
 	}
 	request, err := contract.ParseRequest(value)
@@ -186,6 +190,9 @@ func undrain(ctx context.Context, r reader, n *corev1.Node) (said string, err er
 		return "", fmt.Errorf("the instance of node %s is being terminated (%s): nothing undoes that", n.Name, by)
 	}
 	_, err = r.annotate(ctx, n, contract.AnnotationDrainRequest, nil)
+	if draining && kind != contract.KindRequest {
+		return fmt.Sprintf("has no request to drain it any more, and drains on for a notice of kind %s", kind), err
+	}
 	return "is not to be drained any more", err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,8 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -117,6 +120,8 @@ func TestRequestsOfOthers(t *testing.T) {
 	scaleDown := contract.Request{ID: contract.ScaleDownID("i-1", time.Unix(1, 0)), Kind: contract.KindScaleDown, By: "windlass-scaler"}.String()
 	tainted := named("a")
 	tainted[0].Spec.Taints = []corev1.Taint{contract.DrainingTaint(contract.KindSpot)}
+	requested := named("a")
+	requested[0].Spec.Taints = []corev1.Taint{contract.DrainingTaint(contract.KindRequest)}
 	for _, c := range []struct {
 		args, want string
 		nodes      []corev1.Node
@@ -129,6 +134,9 @@ func TestRequestsOfOthers(t *testing.T) {
 		{"undrain a", "hold a cancels that", annotated(contract.AnnotationDrainRequest, scaleDown)},
 		{"undrain a", "nothing undoes that", annotated(contract.AnnotationDrainRequest, contract.Request{ID: contract.TerminateID("i-1"), Kind: contract.KindASG}.String())},
 		{"undrain a", "a notice of kind spot", tainted},
+		{"undrain a", "", requested},
+		{"hold a --reason=", "would hold nothing", named("a")},
+		{"hold node/a", "", named("a")},
 		{"unhold a", contract.AnnotationScaleDownDisabled, annotated(contract.AnnotationScaleDownDisabled, "true")},
 		{"hold a --reason=false", "would hold nothing", named("a")},
 		{"drain a --parallel=2", "--parallel is for --wait", named("a")},
@@ -153,6 +161,7 @@ func TestWaitsFromTheRequestOn(t *testing.T) {
 	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		written := nodes[0].DeepCopy()
 		written.ResourceVersion = "9"
+		written.Annotations = map[string]string{contract.AnnotationDrainRequest: contract.Request{ID: contract.RequestID("no reason was given"), Kind: contract.KindRequest}.String()}
 		return true, written, nil
 	})
 	client.PrependWatchReactor("nodes", func(a clienttesting.Action) (bool, watch.Interface, error) {
@@ -166,5 +175,92 @@ func TestWaitsFromTheRequestOn(t *testing.T) {
 	c.connect = func() (kubernetes.Interface, error) { return client, nil }
 	if err := c.run(t.Context(), []string{"drain", "a", "--wait"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A drain that is not watched any more keeps its turn: without the right to watch, no more nodes are asked
+// for than --parallel says.
+func TestUnwatchedDrainsKeepTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, most := inFrontOf(t, named("a", "b", "c"), func(string) contract.Report { return contract.Report{Phase: contract.PhaseDrained} })
+		client, err := c.connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.(*fake.Clientset).PrependWatchReactor("nodes", func(clienttesting.Action) (bool, watch.Interface, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no right to watch"))
+		})
+		err = c.run(t.Context(), []string{"drain", "-l", "role=batch", "--wait", "--reason=upgrade"})
+		time.Sleep(time.Minute)
+		for _, want := range []string{"node a: its drain goes on, and is not watched any more: ", "the request stands, and undrain removes it", "node b: not asked for: node a: its drain goes on", "node c: not asked for"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+		if *most != 1 {
+			t.Errorf("%d drains were open at once", *most)
+		}
+	})
+}
+
+// A drain that has ended before somebody waits for it has ended, and a watch that the server has forgotten is
+// begun anew.
+func TestWaitsForWhatHasEnded(t *testing.T) {
+	drained := named("a")
+	drained[0].Annotations = map[string]string{
+		contract.AnnotationDrainRequest: "upgrade",
+		contract.AnnotationDrainReport:  contract.Report{Phase: contract.PhaseDrained, Answers: []string{contract.RequestID("upgrade")}}.String(),
+	}
+	c := newCLI(t, view.World{Nodes: drained}, &bytes.Buffer{})
+	if err := c.run(t.Context(), []string{"drain", "a", "--wait", "--reason=upgrade", "--timeout=1s"}); err != nil {
+		t.Error(err)
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := inFrontOf(t, named("a"), func(string) contract.Report { return contract.Report{Phase: contract.PhaseDrained} })
+		client, err := c.connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten := false
+		client.(*fake.Clientset).PrependWatchReactor("nodes", func(clienttesting.Action) (bool, watch.Interface, error) {
+			if forgotten {
+				return false, nil, nil
+			}
+			forgotten = true
+			expired := apierrors.NewResourceExpired("too old").Status()
+			w := watch.NewFakeWithChanSize(1, false)
+			w.Error(&expired)
+			return true, w, nil
+		})
+		if err := c.run(t.Context(), []string{"drain", "a", "--wait", "--reason=upgrade"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Somebody's hold is not replaced by one without a reason, and one without a word is a hold all the same.
+func TestHoldsOfOthers(t *testing.T) {
+	for _, c := range []struct{ has, args, said, want string }{
+		{"", "hold a", "node/a held\n", "true"},
+		{"heap dump", "hold a", "node/a held already: heap dump\n", "heap dump"},
+		{"heap dump", "hold a --reason=audit", "node/a held; the reason was: heap dump\n", "audit"},
+		{"false", "hold a", "node/a held\n", "true"},
+	} {
+		nodes := named("a")
+		if c.has != "" {
+			nodes[0].Annotations = map[string]string{contract.AnnotationHold: c.has}
+		}
+		out := &bytes.Buffer{}
+		program := newCLI(t, view.World{}, out)
+		client := fake.NewClientset(&nodes[0])
+		program.connect = func() (kubernetes.Interface, error) { return client, nil }
+		if err := program.run(t.Context(), strings.Fields(c.args)); err != nil || out.String() != c.said {
+			t.Errorf("%s of one held for %q: said %q, error %v", c.args, c.has, out, err)
+		}
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil || node.Annotations[contract.AnnotationHold] != c.want {
+			t.Errorf("%s of one held for %q: held for %q, error %v", c.args, c.has, node.Annotations[contract.AnnotationHold], err)
+		}
 	}
 }

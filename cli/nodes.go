@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -62,6 +63,9 @@ func (s *chosen) read(ctx context.Context, r reader, names []string) ([]corev1.N
 // named is the node of a name, or the only one on a host of that name, as ip-10-0-1-2: tables and
 // top show nodes by their hosts.
 func (r reader) named(ctx context.Context, name string) (*corev1.Node, error) {
+	for _, kind := range []string{"node/", "nodes/", "no/"} { // as kubectl takes them, and as its -o name and ours print them
+		name = strings.TrimPrefix(name, kind)
+	}
 	node, away := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(away) {
 		return node, away
@@ -121,13 +125,14 @@ const heldBecause = "true"
 
 func (c *cli) holdCommand() *cobra.Command {
 	reason := ""
-	cmd := c.nodesCommand("hold", "Keep nodes from being scaled down.", func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
-		return hold(ctx, r, n, reason)
+	var cmd *cobra.Command
+	cmd = c.nodesCommand("hold", "Keep nodes from being scaled down.", func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
+		return hold(ctx, r, n, reason, cmd.Flags().Changed("reason"))
 	})
 	cmd.Long = "Keep nodes from being scaled down, by the annotation " + contract.AnnotationHold + ". A scale-down that is under way is cancelled. Notices of AWS are served all the same."
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if reason == "false" {
-			return errors.New("--reason=false would hold nothing: say why")
+		if reason == "false" || reason == "" {
+			return fmt.Errorf("--reason=%s would hold nothing: say why", reason)
 		}
 		return nil
 	}
@@ -139,11 +144,20 @@ func (c *cli) unholdCommand() *cobra.Command {
 	return c.nodesCommand("unhold", "Let nodes be scaled down again.", unhold)
 }
 
-func hold(ctx context.Context, r reader, n *corev1.Node, reason string) (said string, err error) {
-	if n.Annotations[contract.AnnotationHold] == reason {
+// hold leaves the hold of somebody else as it is, unless a reason was given: then that takes its place.
+func hold(ctx context.Context, r reader, n *corev1.Node, reason string, given bool) (said string, err error) {
+	was, held := n.Annotations[contract.AnnotationHold]
+	held = held && was != "false"
+	switch {
+	case held && was == reason:
 		return "held already", nil
+	case held && !given:
+		return "held already: " + contract.OneLine(was), nil
 	}
 	_, err = r.annotate(ctx, n, contract.AnnotationHold, &reason)
+	if held {
+		return "held; the reason was: " + contract.OneLine(was), err
+	}
 	return "held", err
 }
 

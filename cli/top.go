@@ -155,9 +155,20 @@ func setAside() (end func(io.Writer) error, err error) {
 	}()
 	return func(out io.Writer) error {
 		os.Stderr = was
-		// A plugin that still runs has the other end, too, and is not waited for.
-		err := errors.Join(to.Close(), from.SetReadDeadline(time.Now().Add(time.Second)))
-		for line := range strings.Lines(string(<-kept)) {
+		// A plugin that still runs has the other end, too, and is not waited for. Windows knows no
+		// deadline of a pipe.
+		late := from.SetReadDeadline(time.Now().Add(time.Second))
+		if errors.Is(late, os.ErrNoDeadline) {
+			late = nil
+		}
+		err := errors.Join(to.Close(), late)
+		var last []byte
+		select {
+		case last = <-kept:
+		case <-time.After(2 * time.Second):
+			return err // the reader ends with the program
+		}
+		for line := range strings.Lines(string(last)) {
 			if _, wrong := fmt.Fprintln(out, contract.OneLine(strings.TrimRight(line, "\r\n"))); wrong != nil {
 				err = errors.Join(err, wrong)
 			}
@@ -204,7 +215,7 @@ func (h hands) Hold(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := hold(h.ctx, h.r, node, heldBecause)
+	said, err := hold(h.ctx, h.r, node, heldBecause, false)
 	return "node " + name + " " + said, err
 }
 
@@ -215,7 +226,7 @@ func (h hands) Undo(name string) (string, error) {
 		do     func(context.Context, reader, *corev1.Node) (string, error)
 	}{
 		{func(l view.NodeLine) bool { return l.Requested }, undrain},
-		{func(l view.NodeLine) bool { return l.Hold != "" }, unhold},
+		{func(l view.NodeLine) bool { return l.Hold == contract.AnnotationHold }, unhold},
 	} {
 		node, err := h.node(name) // as the one before has left it
 		if err != nil {
@@ -225,6 +236,9 @@ func (h hands) Undo(name string) (string, error) {
 			continue
 		}
 		said, err := undo.do(h.ctx, h.r, node)
+		if err != nil && len(all) > 0 {
+			err = fmt.Errorf("node %s %s; but: %w", name, strings.Join(all, ", "), err)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -27,7 +27,11 @@ var errTime = errors.New("not drained within --timeout")
 // errEnough ends a watch that has seen what it waits for.
 var errEnough = errors.New("enough")
 
-// drainAndWait asks for so many drains at once, and for the next when one has ended.
+// errUnwatched: a drain goes on, and this does not see it any more.
+var errUnwatched = errors.New("its drain goes on, and is not watched any more")
+
+// drainAndWait asks for so many drains at once, and for the next when one has ended. One of which that is
+// not seen any more may be open for long: no other is asked for then.
 func (c *cli) drainAndWait(ctx context.Context, o *drainOptions, r reader, nodes []corev1.Node, previews view.Previews, request contract.Request) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
@@ -39,18 +43,25 @@ func (c *cli) drainAndWait(ctx context.Context, o *drainOptions, r reader, nodes
 		board.out = c.ErrOut
 	}
 	turns := make(chan struct{}, o.parallel)
+	asking, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	failed := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i := range nodes {
 		select {
 		case turns <- struct{}{}:
-		case <-ctx.Done():
-			failed[i] = fmt.Errorf("node %s: not asked for: %w", nodes[i].Name, context.Cause(ctx))
+		case <-asking.Done():
+		}
+		if asking.Err() != nil {
+			failed[i] = fmt.Errorf("node %s: not asked for: %w", nodes[i].Name, context.Cause(asking))
 			continue
 		}
 		all.Go(func() {
-			defer func() { <-turns }()
 			failed[i] = r.drainOne(ctx, nodes[i].Name, request, func(p view.Progress) { board.show(i, p) })
+			if errors.Is(failed[i], errUnwatched) {
+				stop(fmt.Errorf("node %s: %w", nodes[i].Name, errUnwatched))
+			}
+			<-turns
 		})
 	}
 	all.Wait()
@@ -71,36 +82,50 @@ func (r reader) drainOne(ctx context.Context, name string, request contract.Requ
 	if node, err = r.ask(ctx, node, request); err != nil {
 		return err
 	}
-	last := view.Progress{Drain: view.Drain{Node: name, Phase: view.Unanswered}}
-	show(last)
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	err = r.watch(ctx, node.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		options.FieldSelector = only
-		return nodes.Watch(ctx, options)
-	}, func(event watch.Event) error {
-		node, is := event.Object.(*corev1.Node)
-		if !is || node.Name != name {
-			return nil
-		}
-		if event.Type == watch.Deleted {
-			node = nil
-		}
-		if last = view.ProgressOf(name, request.ID, node); last.Ended {
-			show(last)
-			return errEnough
-		}
+	var last view.Progress
+	look := func(node *corev1.Node) (ended bool) {
+		last = view.ProgressOf(name, request.ID, node)
 		show(last)
-		return nil
-	})
-	switch {
-	case errors.Is(err, errEnough) && last.Failed == "":
-		return nil
-	case errors.Is(err, errEnough):
-		return fmt.Errorf("node %s: not drained: %s", name, last.Failed)
-	case err != nil:
-		return fmt.Errorf("node %s: %w", name, err)
+		return last.Ended
 	}
-	return fmt.Errorf("node %s: %w: %s; the request stands, and undrain removes it", name, context.Cause(ctx), progressText(last))
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	for !look(node) { // a request that stood already may have been answered
+		err := r.watch(ctx, node.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = only
+			return nodes.Watch(ctx, options)
+		}, func(event watch.Event) error {
+			node, is := event.Object.(*corev1.Node)
+			if !is || node.Name != name {
+				return nil
+			}
+			if event.Type == watch.Deleted {
+				node = nil
+			}
+			if look(node) {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			break
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("node %s: %w: %s; the request stands, and undrain removes it", name, context.Cause(ctx), progressText(last))
+		}
+		if err == nil || apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+			node, err = nodes.Get(ctx, name, metav1.GetOptions{}) // the server has forgotten what came meanwhile
+			if apierrors.IsNotFound(err) {
+				node, err = nil, nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("node %s: %w: %w; the request stands, and undrain removes it", name, errUnwatched, err)
+		}
+	}
+	if last.Failed != "" {
+		return fmt.Errorf("node %s: not drained: %s", name, last.Failed)
+	}
+	return nil
 }
 
 // bars shows how far drains are: on a terminal one line for each, which changes, and elsewhere

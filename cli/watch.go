@@ -153,7 +153,7 @@ func (r reader) watch(ctx context.Context, version string, begin cache.WatchFunc
 				return nil
 			}
 			if event.Type == watch.Error {
-				return fmt.Errorf("watching: %v; begin anew", event.Object)
+				return fmt.Errorf("watching: %w", apierrors.FromObject(event.Object))
 			}
 			if err := heed(event); err != nil {
 				return err

@@ -308,7 +308,7 @@ func (m *Model) undo() tea.Cmd {
 	if n.Requested {
 		text = append(text, "The request to drain the node is removed, and its agent undoes what it did.")
 	}
-	if n.Hold != "" {
+	if n.Hold == contract.AnnotationHold {
 		text = append(text, "The hold is removed: the node may be scaled down again.")
 	}
 	if len(text) == 0 {
