@@ -11,9 +11,8 @@ import (
 const rebootSlack = 5 * time.Minute
 
 // hasRebooted reports whether the machine has come up again since the notice was first
-// seen, and that this fulfils it, however long the metadata go on listing it. A
-// reboot of the instance is fulfilled by anybody's; one of its host only by the
-// one at the announced time, or the instance is still on the old host.
+// seen, and that this fulfils it, however long the metadata go on listing it: a reboot
+// at the announced time does. After an earlier one, of people, the event stays open.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/schedevents_actions_reboot.html
 func (d *decision) hasRebooted(n notice.Notice) bool {
 	if d.Node.BootID == "" || d.bootOf(n) == d.Node.BootID {
@@ -23,9 +22,7 @@ func (d *decision) hasRebooted(n notice.Notice) bool {
 		return false
 	}
 	switch n.Cause {
-	case notice.InstanceReboot:
-		return true
-	case notice.SystemReboot, notice.SystemMaintenance:
+	case notice.InstanceReboot, notice.SystemReboot, notice.SystemMaintenance:
 		return !d.Now.Before(n.Deadline.Add(-rebootSlack))
 	}
 	return false

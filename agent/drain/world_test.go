@@ -242,8 +242,8 @@ func (w *world) reboot(boot string) {
 	near := func(at time.Time) bool { return at.Sub(w.now) <= 5*time.Minute }
 	for _, n := range w.notices {
 		noted, isNoted := w.noted(n.ID)
-		announced := n.Cause == notice.SystemReboot || n.Cause == notice.SystemMaintenance
-		if isNoted && (n.Cause == notice.InstanceReboot || announced && near(n.Deadline) && near(noted.Deadline.Time)) {
+		announced := n.Cause == notice.InstanceReboot || n.Cause == notice.SystemReboot || n.Cause == notice.SystemMaintenance
+		if isNoted && announced && near(n.Deadline) && near(noted.Deadline.Time) {
 			w.fulfilled[n.ID] = true
 		}
 	}

@@ -92,7 +92,8 @@ func newRead(dial dial) Read {
 func newClient(transport http.RoundTripper) *imds.Client {
 	return imds.New(imds.Options{
 		EnableFallback: aws.FalseTernary,
-		HTTPClient:     &http.Client{Transport: transport},
+		// The service redirects to nothing: what answers elsewhere is not the service.
+		HTTPClient: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts = attempts
 			o.RateLimiter = ratelimit.None

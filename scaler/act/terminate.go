@@ -48,6 +48,9 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 		return a.takeBack(ctx, node, stopped("node %s is open for pods", x.Node))
 	}
 	_, again := node.Annotations[contract.AnnotationTerminating]
+	if by, held := contract.Held(node.Annotations); held && !again && contract.IsScaleDown(x.ID) {
+		return stopped("its annotation %s holds it", by)
+	}
 	node, err = a.setMark(ctx, node, x)
 	if err != nil {
 		return err

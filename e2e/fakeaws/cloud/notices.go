@@ -151,7 +151,7 @@ func (c *Cloud) Maintenance(id string, e MaintenanceEvent, now time.Time) (strin
 	if e.Description == "" {
 		e.Description = "scheduled reboot"
 	}
-	i.notices.Scheduled = append(i.notices.Scheduled, e)
+	i.notices.Scheduled = append(slices.DeleteFunc(slices.Clone(i.notices.Scheduled), func(o MaintenanceEvent) bool { return o.ID == e.ID }), e) // it may be moved
 	return e.ID, nil
 }
 

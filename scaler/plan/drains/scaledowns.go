@@ -117,9 +117,6 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 		d.Cancel(n, verdict.Say("it was given up ({cause}), and is not tried again until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
 	case n.Instance == nil || !n.Instance.Live():
 		d.Cancel(n, n.WhyNotOurs())
-	case n.Group.Unread && report.Phase == contract.PhaseDrained: // it goes when that is over
-	case n.Group.Held != "":
-		d.limit(n, time.Time{}, verdict.Quote(n.Group.Held))
 	case held:
 		d.Cancel(n, verdict.Say("its annotation {annotation} keeps it", verdict.Annotation(by)))
 	case d.Contested(n.Instance, n) != nil:
@@ -133,6 +130,9 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	case d.CameBack(n) != "":
 		why := d.CameBack(n)
 		d.giveUp(n, why, verdict.Quote(why))
+	case n.Group.Unread: // its agent goes on, and it goes when that is over
+	case n.Group.Held != "":
+		d.limit(n, time.Time{}, verdict.Quote(n.Group.Held))
 	case n.Ready && !n.Group.Shrinkable() && !n.Group.Surplus():
 		d.Cancel(n, verdict.Say("group {group} is at its minimum of {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min)))
 	case d.Acts(n):
