@@ -138,7 +138,7 @@ func (p *printer) nodePool(n fleet.NodePool) {
 func (p *printer) group(g fleet.Group) {
 	words := []string{
 		fmt.Sprintf("min=%d", g.Min), fmt.Sprintf("max=%d", g.Max), fmt.Sprintf("desired=%d", g.Desired),
-		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.NodeTemplates) == 0), flag("uncountable", g.Uncountable), flag("external", g.External), said("held", g.Held),
+		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.NodeTemplates) == 0), flag("uncountable", g.Uncountable), flag("external", g.External), said("held", g.Held), flag("unread", g.Unread),
 	}
 	if len(g.NodeTemplates) > 0 {
 		s := g.NodeTemplates[0]

@@ -77,6 +77,7 @@ var groupWords = table[groupDraft]{
 	// external: of a provider of one's own; held: which contradicts itself.
 	"external":   func(d *groupDraft, _ string) error { d.External = true; return nil },
 	"held":       setter(text, func(d *groupDraft, v string) { d.Held = v }),
+	"unread":     func(d *groupDraft, _ string) error { d.Unread = true; return nil },
 	"owner":      setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
 	"observed":   func(d *groupDraft, _ string) error { d.Observed = true; return nil },
 	"unobserved": func(d *groupDraft, _ string) error { d.Observed = false; return nil }, // no more
