@@ -3,8 +3,10 @@ package imds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -67,6 +69,26 @@ func TestReadFails(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1")
 	if _, err := NewRead()(t.Context(), "instance-id"); err == nil || errors.Is(err, ErrAbsent) {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// The service redirects to nothing: what another says is not its word.
+func TestReadFollowsNoRedirect(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/latest/api/token":
+			w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
+			fmt.Fprint(w, "token")
+		case "/latest/meta-data/instance-id":
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(service.Close)
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.URL)
+	if answer, err := NewRead()(t.Context(), "instance-id"); err == nil || errors.Is(err, ErrAbsent) {
+		t.Errorf("read %v, error %v", answer, err)
 	}
 }
 

@@ -460,6 +460,23 @@ func TestMarkOfAnEarlierTry(t *testing.T) {
 	}
 }
 
+// Somebody who puts a drained node on hold before its end has begun keeps it; what is no scale-down is not
+// kept by that.
+func TestTerminateSeesAHold(t *testing.T) {
+	for id, want := range map[string]Outcome{contract.ScaleDownID("i-1", time.Unix(1, 0)): Stopped, "a": Done} {
+		x := terminate()
+		x.ID = id
+		b := newBed(map[string]string{contract.AnnotationHold: "heap dump"}).cordoned()
+		r := b.one(t, x)
+		if r.Outcome != want || (len(b.groups.calls) == 0) != (want == Stopped) {
+			t.Errorf("%s: %s (%v), calls %v", id, r.Outcome, r.Err, b.groups.calls)
+		}
+		if _, marked := b.node(t).Annotations[contract.AnnotationTerminating]; marked != (want == Done) {
+			t.Errorf("%s: marked is %v", id, marked)
+		}
+	}
+}
+
 // Killed after the mark, the next one goes on; a mark of another request is
 // left to whoever set it.
 func TestTerminateGoesOn(t *testing.T) {
