@@ -587,6 +587,35 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
+// Where somebody has lowered the desired capacity meanwhile, it is not lowered further with the end of an
+// instance: of protected ones it would fall below what people want, and of others more would go.
+func TestTerminateLowersNothingTwice(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(3), Type: "m5.large"}}})
+	running := b.settled(t, "web", 3)
+	for _, i := range running {
+		if err := b.Protect(i.ID, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.SetDesired("web", 1); err != nil {
+		t.Fatal(err)
+	}
+	v := asg.NewVerbs(b.account)
+	if err := v.Terminate(t.Context(), "web", running[0].ID, true); !errors.Is(err, asg.ErrChanged) || !strings.Contains(err.Error(), "has 3 instances, more than the 1 that it wants") {
+		t.Errorf("error %v", err)
+	}
+	b.wantDesired(t, 1)
+	if n := len(b.Calls(fakeaws.Operation("TerminateInstanceInAutoScalingGroup"))); n > 0 {
+		t.Errorf("%d calls", n)
+	}
+	for _, i := range running[:2] {
+		if err := v.Terminate(t.Context(), "web", i.ID, false); err != nil {
+			t.Error(err)
+		}
+	}
+	b.wantDesired(t, 1)
+}
+
 // What was read right before a call is part of what the reader knows then, also what others have done.
 func TestFollowTakesOver(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large"}}})

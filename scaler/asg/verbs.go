@@ -91,7 +91,9 @@ func (v *Verbs) setDesired(ctx context.Context, group string, from, to int) erro
 }
 
 // Terminate ends an instance of a group, if it is in it and not terminating
-// already. It may be called for an instance that is protected from scale-in.
+// already. It may be called for an instance that is protected from scale-in. The desired capacity is not
+// lowered with it where the group has more than it wants at this moment: somebody has just lowered that, and
+// others would have to go.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
 func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement bool) error {
 	now, err := v.describe(ctx, group, asNew)
@@ -104,6 +106,9 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 	}
 	if i.Terminating() {
 		return fmt.Errorf("%w: %s is %s already", ErrChanged, instance, i.State)
+	}
+	if live := now.live(); decrement && live > now.desired {
+		return fmt.Errorf("%w: %s has %d instances, more than the %d that it wants: to want one fewer would end another", ErrChanged, group, live, now.desired)
 	}
 	_, err = v.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &instance, ShouldDecrementDesiredCapacity: &decrement,
@@ -222,20 +227,25 @@ func (s state) wants(group string, n int) error {
 	return nil
 }
 
+// live is how many instances count towards the desired capacity.
+func (s state) live() (n int) {
+	for _, i := range s.instances {
+		if i.Live() {
+			n++
+		}
+	}
+	return n
+}
+
 // keeps fails unless no instance would have to go if only n were wanted, and none
 // of those that are there could.
 func (s state) keeps(group string, n int) error {
-	live := 0
 	for _, id := range slices.Sorted(maps.Keys(s.instances)) {
-		i := s.instances[id]
-		if !i.Live() {
-			continue
-		}
-		if live++; !i.Protected {
+		if i := s.instances[id]; i.Live() && !i.Protected {
 			return fmt.Errorf("%w: %s of %s is not protected from scale-in", ErrChanged, id, group)
 		}
 	}
-	if live > n {
+	if live := s.live(); live > n {
 		return fmt.Errorf("%w: %s has %d instances, more than %d", ErrChanged, group, live, n)
 	}
 	return nil
