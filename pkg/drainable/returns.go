@@ -124,14 +124,15 @@ func (m *maker) see(p *fleet.Pod) {
 }
 
 func (m *maker) leave(p *fleet.Pod) {
-	if asked := askedAt(p); asked.After(m.asked) {
+	if asked := AskedAt(p); asked.After(m.asked) {
 		m.asked = asked
 	}
 	m.gone = m.gone || comesLate(p)
 }
 
-// askedAt is when a pod that is being deleted was asked to leave.
-func askedAt(p *fleet.Pod) time.Time { return p.Deleted.Time().Add(-GraceOf(p)) }
+// AskedAt is when a pod that is being deleted was asked to leave, unless that was with another grace
+// period than its own.
+func AskedAt(p *fleet.Pod) time.Time { return p.Deleted.Time().Add(-GraceOf(p)) }
 
 // comesLate reports whether a pod's successor is made when the pod has left, and not before.
 func comesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }

@@ -146,7 +146,7 @@ func (d Drain) outage(p *fleet.Pod) time.Duration {
 	if p.Deleted.IsZero() {
 		return 0
 	}
-	late := d.Back.Sub(askedAt(p))
+	late := d.Back.Sub(AskedAt(p))
 	if d.HeardLate != nil {
 		late = max(late, min(d.HeardLate(p), mostLate))
 	}

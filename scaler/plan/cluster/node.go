@@ -266,6 +266,20 @@ func (n *Node) Ending(now time.Time) bool {
 	return slices.ContainsFunc(n.Pods, func(p *fleet.Pod) bool { return !p.Deleted.IsZero() && drainable.Occupies(p, now) })
 }
 
+// Outlasts reports whether the grace period of a pod is longer than a drain waits for it that began
+// then, and since when it does: a tenant may ask for a year. A pod that was asked to leave with
+// another grace period than its own counts from the beginning of the drain.
+func (d *Cluster) Outlasts(p *fleet.Pod, begun time.Time) (since time.Time, yes bool) {
+	if p.Deleted.IsZero() || !drainable.Occupies(p, d.Now) {
+		return time.Time{}, false
+	}
+	since = begun
+	if asked := drainable.AskedAt(p); !asked.After(d.Now) {
+		since = Later(since, asked)
+	}
+	return since, p.Deleted.Time().After(since.Add(d.Policy.MaxDrainTime))
+}
+
 // CompareBool puts what is false first.
 func CompareBool(a, b bool) int {
 	if a == b {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -68,12 +69,33 @@ func (d *Drains) Stuck(n *cluster.Node) bool {
 	if since.IsZero() {
 		since = n.Request.At.Time
 	}
-	if phase != contract.PhaseBlocked && phase != contract.PhaseWaiting || n.WaitsForPermit() {
+	switch {
+	case n.WaitsForPermit():
+		return false
+	case phase == contract.PhaseDraining:
+		if !d.onlyOutlasted(n, since) {
+			return false
+		}
+	case phase != contract.PhaseBlocked && phase != contract.PhaseWaiting:
 		return false
 	}
 	due := since.Add(stuckAfter)
 	d.Clock.At(due)
 	return !d.Now.Before(due)
+}
+
+// onlyOutlasted reports whether all that is left on a node are pods in their grace periods, and
+// whether the drain will be given up before one of them is over.
+func (d *Drains) onlyOutlasted(n *cluster.Node, begun time.Time) bool {
+	outlasts := false
+	for _, p := range n.Pods {
+		if p.Deleted.IsZero() && drainable.Occupies(p, d.Now) {
+			return false
+		}
+		_, longer := d.Outlasts(p, begun)
+		outlasts = outlasts || longer
+	}
+	return outlasts
 }
 
 func (d *Drains) drainsAtLeisure(n *cluster.Node) bool {

@@ -143,6 +143,8 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 		d.limit(n, report.Since.Time, verdict.Say("blocked by {blockers}", verdict.Blockers(report.BlockedBy)))
 	case answered && report.Phase == contract.PhaseWaiting && d.task(n) != "":
 		d.limit(n, report.Since.Time, verdict.Say("it waits for pod {pod}, which may stay until it ends", verdict.Pod(d.task(n))))
+	case answered && report.Phase == contract.PhaseDraining:
+		d.limitGrace(n)
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
 		d.limit(n, report.Since.Time, verdict.Say("it failed: {cause}", verdict.Cause(report.Message)))
 	}
@@ -161,6 +163,7 @@ func (d *Drains) finishAlone(n *cluster.Node) {
 	if report, answered := n.Answered(n.Request.ID); answered {
 		since, why = report.Renewed.Time, verdict.Say("its agent does not report any more")
 	}
+	d.limitGrace(n)
 	if !n.Ending(d.Now) && !d.detaches(n) {
 		d.limit(n, since, why)
 	}
@@ -201,9 +204,26 @@ func (d *Drains) finishDrained(n *cluster.Node) {
 	n.Say(verdict.NodeTerminating, why)
 }
 
+// limitGrace gives a drain up that waits for a pod whose grace period is too long. The pod goes
+// all the same; its node is open to others meanwhile.
+func (d *Drains) limitGrace(n *cluster.Node) {
+	for _, p := range n.Pods {
+		if since, longer := d.Outlasts(p, n.Request.At.Time); longer {
+			d.limit(n, since, inItsGracePeriod(p))
+		}
+	}
+}
+
+func inItsGracePeriod(p *fleet.Pod) verdict.Details {
+	return verdict.Say("pod {pod} is in its grace period until {until}", verdict.Pod(p.Key()), verdict.Until(p.Deleted.Time()))
+}
+
 // limit gives a drain up that is stuck for too long. Its time begins with the request
 // where a report does not say since when.
 func (d *Drains) limit(n *cluster.Node, since time.Time, why verdict.Details) {
+	if n.Cancelled {
+		return
+	}
 	if since.IsZero() {
 		since = n.Request.At.Time
 	}
@@ -212,7 +232,9 @@ func (d *Drains) limit(n *cluster.Node, since time.Time, why verdict.Details) {
 		d.Clock.At(end)
 		return
 	}
-	if n.Report.Phase != contract.PhaseBlocked && n.Report.Phase != contract.PhaseWaiting {
+	switch n.Report.Phase {
+	case contract.PhaseBlocked, contract.PhaseWaiting, contract.PhaseDraining:
+	default:
 		d.NoteFailed(n.Group)
 	}
 	cause := contract.Shorten(why.String(), cluster.MostCause)

@@ -193,6 +193,8 @@ func (r *nodeSearch) movers(c *candidate) (verdict.Reason, verdict.Details) {
 		question.Pod, question.Policy = p, r.rulesFor(p)
 		v := question.Judge()
 		switch {
+		case r.outlasts(c, p):
+			continue
 		case v.Rule == drainable.RuleBudget && !v.Lasting && !r.passes(c, v):
 			return verdict.NodeBlocked, keptByBudget(p, v.Budget)
 		case v.Outcome == drainable.Block && !r.passes(c, v):
@@ -221,6 +223,20 @@ func (r *nodeSearch) movers(c *candidate) (verdict.Reason, verdict.Details) {
 	}
 	c.seekers = r.Fit.Sorted(c.movers, []*fit.NodeTemplate{c.Place.Template()})
 	return "", nil
+}
+
+// outlasts reports whether the node waits for the end of a pod whose grace period is longer than a
+// drain may take.
+func (r *nodeSearch) outlasts(c *candidate, p *fleet.Pod) bool {
+	if _, longer := r.Outlasts(p, r.Now); !longer {
+		return false
+	}
+	until := p.Deleted.Time()
+	r.Clock.At(until.Add(-r.Policy.MaxDrainTime))
+	if c.task == nil {
+		c.task = verdict.Say("pod {pod} is in its grace period until {until}", verdict.Pod(p.Key()), verdict.Until(until))
+	}
+	return true
 }
 
 // rulesFor are those by which a pod lets its node be chosen. A node that could be drained does not
