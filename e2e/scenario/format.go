@@ -352,7 +352,7 @@ func (p *printer) request(node, value string) {
 		return
 	}
 	p.line("request", node, said("kind", string(r.Kind)), said("id", r.ID), other("by", r.By, contract.AppScaler),
-		at("at", r.At.Time), at("deadline", r.Deadline.Time), said("reason", r.Reason))
+		at("at", r.At.Time), at("deadline", r.Deadline.Time), said("reason", r.Reason), flag("unready", r.Unready))
 }
 
 func (p *printer) pod(pod *fleet.Pod) {

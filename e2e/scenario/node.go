@@ -87,8 +87,8 @@ func instanceType(g *fleet.Group) string {
 }
 
 var nodeWords = table[nodeDraft]{
-	"ready":    func(d *nodeDraft, _ string) error { d.Ready, d.ReadySince = true, d.now; return nil },
-	"notready": func(d *nodeDraft, _ string) error { d.Ready, d.ReadySince = false, d.now; return nil },
+	"ready":    becomes(true),
+	"notready": becomes(false),
 	"cordoned": func(d *nodeDraft, _ string) error { d.Unschedulable = true; return nil },
 	"open":     func(d *nodeDraft, _ string) error { d.Unschedulable = false; return nil },
 	"zone": setter(text, func(d *nodeDraft, v string) {
@@ -251,6 +251,17 @@ func request(w *World, l line) error {
 	return nil
 }
 
+// becomes sets whether a node is Ready, now or since a time.
+func becomes(ready bool) func(*nodeDraft, string) error {
+	return func(d *nodeDraft, value string) (err error) {
+		d.Ready, d.ReadySince = ready, d.now
+		if value != "" {
+			d.ReadySince, err = clockTime(value)
+		}
+		return err
+	}
+}
+
 // unquoted is JSON of a line, in which ' stands for ".
 func unquoted(raw string) string { return strings.ReplaceAll(raw, "'", `"`) }
 
@@ -275,6 +286,7 @@ var requestWords = table[contract.Request]{
 	"reason":   setter(text, func(r *contract.Request, v string) { r.Reason = v }),
 	"at":       setter(clockTime, func(r *contract.Request, t time.Time) { r.At = contract.At(t) }),
 	"deadline": setter(clockTime, func(r *contract.Request, t time.Time) { r.Deadline = contract.At(t) }),
+	"unready":  func(r *contract.Request, _ string) error { r.Unready = true; return nil },
 }
 
 // report NODE: phase=Draining, in answer to the request on the node if there is

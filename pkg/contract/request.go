@@ -28,6 +28,8 @@ type Request struct {
 	// Deadline is when the instance goes whatever is left on it; zero means
 	// that there is no such moment and the drain may wait for budgets.
 	Deadline Time `json:"deadline,omitzero"`
+	// Unready says that the scaler asks because the node is not Ready: it asks no more when it is.
+	Unready bool `json:"unready,omitempty"`
 }
 
 // word is what people write by hand: `kubectl annotate node n

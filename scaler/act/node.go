@@ -66,10 +66,7 @@ func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	if by, held := contract.Held(node.Annotations); held && x.Kind == contract.KindScaleDown {
 		return stopped("its annotation %s holds it", by)
 	}
-	request := contract.Request{
-		ID: x.ID, Kind: x.Kind, Reason: x.Why, By: contract.AppScaler,
-		At: contract.At(a.now()), Deadline: contract.At(x.Deadline),
-	}
+	request := x.Request(a.now())
 	if value, asked := node.Annotations[contract.AnnotationDrainRequest]; asked {
 		standing, err := contract.ParseRequest(value)
 		if err == nil && standing.ID == x.ID && standing.Deadline.Equal(request.Deadline) {

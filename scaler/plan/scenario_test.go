@@ -11,7 +11,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"windlass.dev/windlass/e2e/scenario"
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -249,9 +248,7 @@ func carry(w *scenario.World, a action.Action) error {
 	case action.Lower:
 		return w.SetDesired(a.Group, a.From, a.To)
 	case action.RequestDrain:
-		w.Request(a.Node.Name, contract.Request{
-			ID: a.ID, Kind: a.Kind, Reason: a.Why, By: contract.AppScaler, At: contract.At(w.Now), Deadline: contract.At(a.Deadline),
-		})
+		w.Request(a.Node.Name, a.Request(w.Now))
 		return nil
 	case action.CancelDrain:
 		if a.ID != "" {

@@ -118,6 +118,16 @@ type RequestDrain struct {
 	Why string
 	// Deadline is zero for a drain that may wait for budgets.
 	Deadline time.Time
+	// Unready means that it is asked because the node is not Ready.
+	Unready bool
+}
+
+// Request is what is written on the node.
+func (a RequestDrain) Request(now time.Time) contract.Request {
+	return contract.Request{
+		ID: a.ID, Kind: a.Kind, Reason: a.Why, By: contract.AppScaler,
+		At: contract.At(now), Deadline: contract.At(a.Deadline), Unready: a.Unready,
+	}
 }
 
 func (a RequestDrain) String() string {

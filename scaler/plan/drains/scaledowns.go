@@ -313,9 +313,10 @@ func (d *Drains) forget() {
 }
 
 // recovered reports whether a node that is being scaled down has become Ready since that began, and
-// whether its other clock, that of unneeded nodes, has not run out.
+// whether its other clock, that of unneeded nodes, has not run out. When it became Ready its kubelet
+// says, whose clock may be behind ours.
 func (d *Drains) recovered(n *cluster.Node) bool {
-	if !n.Ready || !n.ReadySince.After(n.Request.At.Time) {
+	if !n.Ready || !n.Request.Unready && !n.ReadySince.After(n.Request.At.Time) {
 		return false
 	}
 	since, ok := d.Marked(n)

@@ -307,6 +307,7 @@ func (r *nodeSearch) depart(c *candidate, since time.Time, why, text verdict.Det
 	r.ending[n.Group]++
 	r.Do(action.RequestDrain{
 		Group: n.Group.Name, Node: n.Ref(), ID: contract.ScaleDownID(n.Instance.ID, since), Kind: contract.KindScaleDown, Why: why.String(),
+		Unready: n.Stage == cluster.Unready,
 	})
 	n.Say(verdict.NodeScalingDown, text)
 	return true

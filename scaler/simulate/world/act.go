@@ -158,7 +158,7 @@ func (w *World) retire(x action.RequestDrain) bool {
 	if m == nil || w.snapshot.Nodes[m.index].Annotations[contract.AnnotationTerminating] != "" {
 		return false
 	}
-	request := contract.Request{ID: x.ID, Kind: x.Kind, Reason: x.Why, By: contract.AppScaler, At: contract.At(w.time()), Deadline: contract.At(x.Deadline)}
+	request := x.Request(w.time())
 	w.node(m, func(n *fleet.Node) {
 		annotate(n, contract.AnnotationDrainRequest, request.String())
 		if x.Kind == contract.KindScaleDown {
