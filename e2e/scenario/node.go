@@ -155,7 +155,10 @@ var nodeWords = table[nodeDraft]{
 			return fmt.Errorf("it has no instance of ours")
 		}
 		d.instance.State = v
-		if d.instance.Terminating() && d.instance.TerminatingSince.IsZero() {
+		switch {
+		case !d.instance.Terminating():
+			d.instance.TerminatingSince = time.Time{}
+		case d.instance.TerminatingSince.IsZero():
 			d.instance.TerminatingSince = d.now
 		}
 		return nil

@@ -14,14 +14,18 @@ import (
 
 // lawAtOnce: with those that go already, no more nodes without pods are scaled down than may be at
 // once, and of those that are not Ready a tenth of that, at least one. A node counts until it is
-// removed, or Auto Scaling has begun to end its instance a minute ago.
+// removed, or Auto Scaling has begun to end its instance a minute ago, or to put it elsewhere.
 func lawAtOnce(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	empty, emptyNow, unready, unreadyNow := 0, 0, 0, 0
 	for _, n := range s.Nodes {
 		i := instanceNamed(s, n.InstanceID())
 		ends := contract.IsScaleDown(n.Annotations[contract.AnnotationTerminating]) && !outlived(s, n)
-		if i.ID == "" || !ends && !all[n.Name] || !i.Live() && s.Now.Sub(i.TerminatingSince) >= time.Minute {
+		begun := i.TerminatingSince
+		if since, elsewhere := got.State.Outlived[i.ID]; elsewhere {
+			begun = since
+		}
+		if i.ID == "" || !ends && !all[n.Name] || !i.Live() && s.Now.Sub(begun) >= time.Minute {
 			continue
 		}
 		now := 0

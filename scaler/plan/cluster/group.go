@@ -259,6 +259,22 @@ func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
 	return list
 }
 
+// WhyNotReplaced says why Auto Scaling may launch none in place of an instance that is ended now without
+// decrement; nil where it should.
+func (d *Cluster) WhyNotReplaced(g *Group) verdict.Details {
+	switch {
+	case g.External:
+		return verdict.Say("its provider replaces none")
+	case len(g.BackOffs) > 0:
+		return verdict.Say("its launches are in back-off")
+	case g.IsSuspended(ProcessLaunch):
+		return verdict.Say("its process Launch is suspended")
+	case g.Owed() > 0 || len(d.Unregistered(g)) > 0:
+		return verdict.Say("others of it are upcoming")
+	}
+	return nil
+}
+
 // Owed is what Auto Scaling has yet to launch to have as many as desired.
 func (g *Group) Owed() int { return max(0, g.Desired-len(g.Live)) }
 

@@ -135,6 +135,10 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 		d.limit(n, time.Time{}, verdict.Quote(n.Group.Held))
 	case n.Ready && !n.Group.Shrinkable() && !n.Group.Surplus():
 		d.Cancel(n, verdict.Say("group {group} is at its minimum of {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min)))
+	case !n.Ready && !n.Group.Shrinkable() && !n.Group.Surplus() && d.WhyNotReplaced(n.Group) != nil:
+		whyNot := verdict.Say("its instance is not terminated: group {group} may not have fewer than {min}, and {why}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min), verdict.Why(d.WhyNotReplaced(n.Group)))
+		d.limit(n, time.Time{}, whyNot)
+		n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(n.Progress(id), whyNot))
 	case d.Acts(n):
 		d.finishAlone(n)
 	case answered && report.Phase == contract.PhaseDrained:

@@ -19,9 +19,9 @@ const (
 	scaleDownParallelism = 10
 	// unreadyPart of them may be unready.
 	unreadyPart = 10
-	// leavesFor is how long a node counts after Auto Scaling has begun to terminate its instance,
-	// unless that is terminated sooner. Without it the next batch would go at the next evaluation;
-	// without an end a hook of others could hold up all scale-down.
+	// leavesFor is how long a node counts after Auto Scaling has begun to terminate its instance, or
+	// has put it into a warm pool instead, unless that is terminated sooner. Without it the next batch
+	// would go at the next evaluation; without an end a hook of others could hold up all scale-down.
 	leavesFor = time.Minute
 )
 
@@ -50,7 +50,7 @@ func (d *ScaleDown) beingScaledDown() atOnce {
 			continue
 		}
 		if !n.Instance.Live() {
-			until := n.Instance.TerminatingSince.Add(leavesFor)
+			until := cluster.FirstKnown(n.Instance.TerminatingSince, d.State.Outlived[n.Instance.ID]).Add(leavesFor)
 			if !d.Now.Before(until) {
 				continue
 			}

@@ -78,11 +78,16 @@ func notAgainUntil(t time.Time) verdict.Details {
 // whyLimited says why no further node may go beside those that do, or by an empty reason
 // that this one may.
 func (r *nodeSearch) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Details) {
-	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.BackOffs) == 0 && !n.Group.External {
-		return "", nil // Auto Scaling replaces it
-	}
 	if r.floor(n.Group) {
-		return verdict.NodeGroupAtMin, verdict.Say("group {group} may not have fewer than {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min))
+		why := verdict.Say("group {group} may not have fewer than {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min))
+		if n.Stage != cluster.Unready {
+			return verdict.NodeGroupAtMin, why
+		}
+		whyNot := r.WhyNotReplaced(n.Group)
+		if whyNot == nil {
+			return "", nil // Auto Scaling replaces it
+		}
+		return verdict.NodeGroupAtMin, why.And(", and {why}", verdict.Why(whyNot))
 	}
 	if why := r.remains.WhyKept(n, r.Policy); why != nil {
 		return verdict.NodeGroupAtMin, why
