@@ -91,6 +91,7 @@ func allocated(p *corev1.Pod) corev1.ResourceList {
 // https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/apis/core/v1/defaults.go (SetDefaults_Pod)
 func slimTemplateSpec(s *corev1.PodSpec) {
 	slimSpec(s)
+	*s = *fleet.Bounded(s) // to add or to compare what is beyond counting takes seconds
 	for _, containers := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range containers {
 			c := &containers[i]
@@ -109,7 +110,7 @@ func slimTemplateSpec(s *corev1.PodSpec) {
 		})
 		s.Resources.Requests = withDefaults(requests, s.Resources.Limits, resourcehelper.IsSupportedPodLevelResource)
 	}
-	*s = *fleet.Bounded(s) // to compare what is beyond counting takes seconds
+	*s = *fleet.Bounded(s) // a sum may be, too
 }
 
 // withDefaults is a list with those entries of another that it lacks and may have.

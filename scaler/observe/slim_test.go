@@ -45,6 +45,10 @@ func TestTemplatesAreCompleted(t *testing.T) {
 			podLevel(nil, list("4", "4Gi"), asks(list("1", ""), nil), asks(list("500m", ""), nil)),
 			podLevel(list("1500m", "4Gi"), list("4", "4Gi"), asks(list("1", ""), nil), asks(list("500m", ""), nil)),
 		},
+		"a sum beyond counting": {
+			podLevel(nil, list("4", ""), asks(list("1e9999999", ""), nil), asks(list("1", ""), nil)),
+			podLevel(list("9223372036854775808", ""), list("4", ""), asks(list("9223372036854775807", ""), nil), asks(list("1", ""), nil)),
+		},
 		"the pod's requests": {podLevel(list("2", ""), nil, asks(list("1", "1Gi"), nil)), podLevel(list("2", ""), nil, asks(list("1", "1Gi"), nil))},
 	} {
 		t.Run(name, func(t *testing.T) {
