@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +40,7 @@ func (n *Node) promised() *fleet.NodeTemplate {
 	if n.Group == nil || n.Instance.Template != n.Group.Template {
 		return nil
 	}
-	return n.Group.templateIn(cmp.Or(n.Zone(), n.Instance.Zone))
+	return n.Group.templateIn(n.InstanceZone())
 }
 
 // awaitedDevices are what the device plugins of a node should report, as its node template promises
@@ -164,10 +163,15 @@ func (n *Node) Expected() *fleet.Node {
 }
 
 // awaitedLabels are those that the node template of a node promises and that it has not got yet; none
-// where its zone is not known and templates of several are there.
+// where it is of another zone, or its zone is not known and templates of several are there.
 func (n *Node) awaitedLabels() map[string]string {
 	shape := n.promised()
-	if shape == nil || len(n.Group.NodeTemplates) > 1 && shape.Zone != cmp.Or(n.Zone(), n.Instance.Zone) {
+	if shape == nil {
+		return nil
+	}
+	zone := n.InstanceZone()
+	known := shape.Zone != "" && zone != "" || len(n.Group.NodeTemplates) > 1
+	if known && shape.Zone != zone {
 		return nil
 	}
 	var missing map[string]string

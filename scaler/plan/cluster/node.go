@@ -95,6 +95,14 @@ func (n *Node) Say(reason verdict.Reason, details verdict.Details) {
 	n.Reason, n.Details = reason, details
 }
 
+// InstanceZone is the zone of the node's instance, where its label does not say it yet.
+func (n *Node) InstanceZone() string {
+	if zone := n.Zone(); zone != "" || n.Instance == nil {
+		return zone
+	}
+	return n.Instance.Zone
+}
+
 func (n *Node) GroupName() string {
 	if n.Group == nil {
 		return ""

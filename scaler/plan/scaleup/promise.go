@@ -111,14 +111,19 @@ func (d *ScaleUp) leftByBody() map[string][]fit.Tenant {
 // test examines the nodes that came of a promise to pods that differ only in what others have to do
 // with them.
 func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.Promise) {
-	var refused []*cluster.Node
+	type refusal struct {
+		node  *cluster.Node
+		class *fit.Class
+	}
+	var refused []refusal
 	for _, n := range d.cameOf(g, p) {
 		if d.takes(n, pods) {
 			delete(d.State.Promises, key) // it was kept
 			return
 		}
-		if !d.barred(pods[0].Class, n) {
-			refused = append(refused, n)
+		i := slices.IndexFunc(pods, func(t fit.Tenant) bool { return d.promised(t.Class, n) })
+		if i >= 0 && !d.barred(pods[i].Class, n) {
+			refused = append(refused, refusal{n, pods[i].Class})
 		}
 	}
 	if d.Now.Before(p.Until) {
@@ -128,8 +133,8 @@ func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.
 	if len(refused) == 0 {
 		return
 	}
-	first := slices.MinFunc(refused, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
-	why := d.against(pods[0].Class, first)
+	earliest := slices.MinFunc(refused, func(a, b refusal) int { return a.node.ReadySince.Compare(b.node.ReadySince) })
+	first, why := earliest.node, d.against(earliest.class, earliest.node)
 	if settled := first.ReadySince.Add(settling); d.Now.Before(settled) {
 		d.doubt(g, pods, verdict.Say("node {node} was just launched for it, and it does not fit there: {lack}", verdict.Node(first.Name), verdict.Lack(why.Of(first.Name))), settled)
 		return
@@ -149,7 +154,7 @@ func notBefore(t time.Time) verdict.Details {
 func (d *ScaleUp) cameOf(g *cluster.Group, p fleet.Promise) []*cluster.Node {
 	var came []*cluster.Node
 	for _, n := range g.Nodes {
-		if n.Stage == cluster.Serving && Came(n).After(p.At) && slices.Contains(p.Zones, n.Zone()) {
+		if n.Stage == cluster.Serving && Came(n).After(p.At) && slices.Contains(p.Zones, n.InstanceZone()) {
 			came = append(came, n)
 		}
 	}
@@ -167,6 +172,14 @@ func (d *ScaleUp) takes(n *cluster.Node, pods []fit.Tenant) bool {
 	return false
 }
 
+// promised reports whether a new node in the zone of that one may take a class: of pods that differ
+// only in their volumes each may be bound to its own zone.
+func (d *ScaleUp) promised(c *fit.Class, n *cluster.Node) bool {
+	there := slices.DeleteFunc(slices.Clone(n.Group.Templates), func(l *fit.NodeTemplate) bool { return l.Zone != n.InstanceZone() })
+	why, _ := d.Fit.FitsNew(c, there)
+	return !slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding })
+}
+
 // Came is when a node came to its group: when it registered or, as it may have done so
 // in a warm pool long before, when it was Ready again after that.
 func Came(n *cluster.Node) time.Time {
@@ -176,9 +189,11 @@ func Came(n *cluster.Node) time.Time {
 	return n.Created
 }
 
-// barred reports whether nothing but a cordon or a taint of people keeps a class off a node.
+// barred reports whether nothing but a cordon or a taint of people keeps a class off a node. A node
+// that was Ready long before is not a new one when it is Ready again.
 func (d *ScaleUp) barred(c *fit.Class, n *cluster.Node) bool {
-	fresh := d.Now.Before(n.ReadySince.Add(ownTaints))
+	ready := cluster.Earliest(n.ReadySince, Came(n).Add(d.Policy.MaxNodeStartupTime))
+	fresh := d.Now.Before(ready.Add(ownTaints))
 	return !slices.ContainsFunc(d.against(c, n), func(r fit.Reason) bool {
 		return r.Rule != fit.RuleUnschedulable && (r.Rule != fit.RuleTaint || fresh)
 	})
