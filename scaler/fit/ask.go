@@ -1,5 +1,7 @@
 package fit
 
+import "slices"
+
 // refusal is how a place answers a class.
 type refusal uint8
 
@@ -73,6 +75,13 @@ func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 		}
 	}
 	return m.demands.singular || c.admitsKind(m.demands, c.lore.kindOf(l))
+}
+
+// MayTake reports whether a new node of one of these templates may take the class, by what it requests
+// and by static demands alone. It costs less than Takes.
+func (c *Cluster) MayTake(class *Class, looks []*NodeTemplate) bool {
+	m := c.member(class)
+	return slices.ContainsFunc(looks, func(l *NodeTemplate) bool { return c.couldHold(m, l) })
 }
 
 // Takes reports whether a new node of one of these templates would take the class.

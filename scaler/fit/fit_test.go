@@ -139,7 +139,7 @@ func TestPackZones(t *testing.T) {
 			for _, p := range s.Pods {
 				pods = append(pods, c.Tenant(p))
 			}
-			packing := c.Pack(pods, nil, supply)
+			packing := c.Pack(pods, nil, 9, supply)
 			var got, left []string
 			for _, p := range packing.Places {
 				got = append(got, p.Template().Zone+": "+names(p.Tenants()))
@@ -180,7 +180,7 @@ func TestPack(t *testing.T) {
 				pods = append(pods, c.Tenant(p))
 			}
 			looks := []*fit.NodeTemplate{c.TemplateOf(&s.Groups[0].NodeTemplates[0])}
-			packing := c.Pack(c.Sorted(pods, looks), nil, fit.Supply{Template: looks, Have: []int{0}, Limit: tc.limit})
+			packing := c.Pack(c.Sorted(pods, looks), nil, 9, fit.Supply{Template: looks, Have: []int{0}, Limit: tc.limit})
 			var got []string
 			for _, p := range packing.Places {
 				got = append(got, names(p.Tenants()))

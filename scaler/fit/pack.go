@@ -35,6 +35,9 @@ type Supply struct {
 	Have []int
 	// Limit is how many new nodes there may be at most.
 	Limit int
+	// Opens says for which classes a new node may be opened, nil for all: others have what room the
+	// new nodes leave.
+	Opens func(*Class) bool
 	// Rank orders several supplies: a lower one is tried first. Those of equal rank
 	// take turns, the one with the fewest nodes first.
 	Rank int
@@ -65,58 +68,73 @@ func (s Supply) Next(opened []int) []int {
 	return order
 }
 
-// Pack puts pods onto new nodes: pods of greater priority first, then the
+// Pack puts pods onto new nodes, at most so many: pods of greater priority first, then the
 // largest, those of one class as they come, each at the first node that it fits. If
-// there is none, a node is opened of the first supply that has one for it. The new
-// nodes stay open. Each pod on a new node may open a place there, among those that are
+// there is none, a node is opened of the first supply that has one for it. Those for which none is
+// opened are asked again when all others have theirs. The new nodes stay open. Each pod on a new node may open a place there, among those that are
 // there, to a pod that goes where others are or spreads evenly with them: such a pod asks
 // these first.
 //
 // Where few pods wait, those that spread over hosts may come before larger ones, if that
 // takes fewer nodes. Of many, the largest first take fewest.
-func (c *Cluster) Pack(pods []Tenant, there []*Place, supplies ...Supply) Packing {
+func (c *Cluster) Pack(pods []Tenant, there []*Place, most int, supplies ...Supply) Packing {
 	var looks []*NodeTemplate
 	for _, s := range supplies {
 		looks = append(looks, s.Template...)
 	}
 	order := stretches(pods, largest(looks))
 	start := c.Fork()
-	packed := c.pack(order, there, supplies)
+	packed := c.pack(order, there, most, supplies)
 	other := hostsFirst(order)
 	if len(packed.Places) < 2 || len(pods) > fewPods || slices.EqualFunc(order, other, func(a, b stretch) bool { return a.batchKey == b.batchKey }) {
 		return packed
 	}
 	c.Revert(start)
-	if second := c.pack(other, there, supplies); len(second.Left) <= len(packed.Left) && len(second.Places) < len(packed.Places) {
+	if second := c.pack(other, there, most, supplies); len(second.Left) <= len(packed.Left) && len(second.Places) < len(packed.Places) {
 		return second
 	}
 	c.Revert(start)
-	return c.pack(order, there, supplies)
+	return c.pack(order, there, most, supplies)
 }
 
 // fewPods are as many as are packed in more than one order.
 const fewPods = 100
 
-func (c *Cluster) pack(order []stretch, there []*Place, supplies []Supply) Packing {
-	p := packer{Cluster: c, row: c.NewRow(nil), there: c.NewRow(there), sources: make([]*source, len(supplies))}
+func (c *Cluster) pack(order []stretch, there []*Place, most int, supplies []Supply) Packing {
+	p := packer{Cluster: c, row: c.NewRow(nil), there: c.NewRow(there), most: most, sources: make([]*source, len(supplies))}
 	for i, s := range supplies {
 		p.sources[i] = newSource(i, s)
 	}
+	var fill []stretch
 	for _, s := range order {
-		for i, t := range s.pods {
-			// To ask for every pod takes longer than to seat it.
-			ask := i%askedAgain == 0 || c.ration.Low()
-			if ask && !c.ration.Ask(t.Pod.Namespace) {
-				p.left = append(p.left, t)
-				continue
-			}
-			if !p.seat(t) {
-				p.left = append(p.left, s.pods[i:]...) // what one of them was refused, the others would be too
-				break
-			}
+		rest := p.each(s.pods, p.seat)
+		if len(rest) > 0 && !slices.ContainsFunc(p.sources, func(from *source) bool { return from.opens(s.class) }) {
+			fill = append(fill, stretch{batch: s.batch, pods: rest})
+			continue
 		}
+		p.left = append(p.left, rest...)
+	}
+	for _, s := range fill {
+		p.left = append(p.left, p.each(s.pods, func(t Tenant) bool { return p.row.Seat(t) != nil })...)
 	}
 	return Packing{Places: p.row.places, From: p.from, Seats: p.seats, Left: p.left}
+}
+
+// each seats pods of one class one after the other, up to the first that is refused: the others would
+// be too. It returns that and those behind it. Pods about which no more may be asked are left.
+func (p *packer) each(pods []Tenant, seat func(Tenant) bool) (rest []Tenant) {
+	for i, t := range pods {
+		// To ask for every pod takes longer than to seat it.
+		ask := i%askedAgain == 0 || p.ration.Low()
+		if ask && !p.ration.Ask(t.Pod.Namespace) {
+			p.left = append(p.left, t)
+			continue
+		}
+		if !seat(t) {
+			return pods[i:]
+		}
+	}
+	return nil
 }
 
 // packer is a packing in the making.
@@ -125,9 +143,11 @@ type packer struct {
 	sources []*source
 	// row are the new nodes.
 	row, there *Row
-	from       []int
-	seats      []Seat
-	left       []Tenant
+	// most is how many there may be.
+	most  int
+	from  []int
+	seats []Seat
+	left  []Tenant
 }
 
 // seat finds a seat for the pod, at a new node if need be.
@@ -141,7 +161,7 @@ func (p *packer) seat(t Tenant) bool {
 	if p.row.Seat(t) != nil {
 		return true
 	}
-	fresh, from := p.openFor(t, p.sources)
+	fresh, from := p.openFor(t)
 	p.row.add(fresh...)
 	for range fresh {
 		p.from = append(p.from, from)
@@ -163,6 +183,8 @@ type source struct {
 func newSource(index int, s Supply) *source {
 	return &source{Supply: s, index: index, nodeName: "a new node of " + s.Name, opened: make([]int, len(s.Template))}
 }
+
+func (s *source) opens(c *Class) bool { return s.Opens == nil || s.Opens(c) }
 
 // nodes is how many the source would have.
 func (s *source) nodes() int {
@@ -186,27 +208,28 @@ func inTurn(sources []*source) []*source {
 // openFor opens a new node for the pod and gives it a seat there, and returns of
 // which source it is; nil if none would take it. On a detour the nodes before
 // that one are opened too, and empty.
-func (c *Cluster) openFor(t Tenant, sources []*source) (fresh []*Place, from int) {
-	for _, s := range inTurn(sources) {
-		if fresh := c.drawFor(t, s); fresh != nil {
+func (p *packer) openFor(t Tenant) (fresh []*Place, from int) {
+	for _, s := range inTurn(p.sources) {
+		if fresh := p.drawFor(t, s); fresh != nil {
 			return fresh, s.index
 		}
 	}
 	return nil, 0
 }
 
-func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
+func (p *packer) drawFor(t Tenant, s *source) []*Place {
+	c, room := p.Cluster, min(s.Limit-s.drawn, p.most-len(p.row.places))
+	if room <= 0 || !s.opens(t.Class) {
+		return nil
+	}
 	if s.Steered {
-		if s.drawn >= s.Limit {
-			return nil
-		}
 		for _, zone := range s.Next(s.opened) {
 			if !c.couldHold(c.member(t.Class), s.Template[zone]) {
 				continue
 			}
 			start := c.Fork()
-			if p := c.draw(s, zone); c.TrySeat(t, p) {
-				return []*Place{p}
+			if at := c.draw(s, zone); c.TrySeat(t, at) {
+				return []*Place{at}
 			}
 			c.Revert(start)
 			s.undraw(zone)
@@ -219,11 +242,11 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 	start := c.Fork()
 	var fresh []*Place
 	var zones []int
-	for len(fresh) <= s.Detour && s.drawn < s.Limit && len(s.Template) > 0 {
+	for len(fresh) <= s.Detour && len(fresh) < room && len(s.Template) > 0 {
 		zone := s.Next(s.opened)[0]
-		p := c.draw(s, zone)
-		fresh, zones = append(fresh, p), append(zones, zone)
-		if c.TrySeat(t, p) {
+		at := c.draw(s, zone)
+		fresh, zones = append(fresh, at), append(zones, zone)
+		if c.TrySeat(t, at) {
 			s.Detour -= len(fresh) - 1
 			return fresh
 		}

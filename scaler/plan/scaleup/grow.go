@@ -191,14 +191,15 @@ func (d *ScaleUp) tellBeside() {
 // followsOthers reports whether where other pods are may open a place to this one.
 func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
 
-// options are the groups that could take the first of these pods, the others going
-// along where they fit.
-func (d *ScaleUp) options(left []fit.Tenant, there []*fit.Place) []option {
+// options are those of the groups that could take the first of these pods, the others going
+// along where they fit, but for those that may have a group that is none of these.
+func (d *ScaleUp) options(able []*cluster.Group, left []fit.Tenant, there []*fit.Place) []option {
+	alike, _ := split(left, d.goesAlong(left[0].Class, able))
 	var options []option
-	for _, g := range d.able(left[0].Class) {
+	for _, g := range able {
 		room, _ := seats.Room(g)
 		over, start := d.Expect(g), d.Fit.Fork()
-		packing := d.Fit.Pack(left, there, seats.Supply(g, room))
+		packing := d.Fit.Pack(alike, there, room, seats.Supply(g, room))
 		if len(packing.Places) > 0 {
 			options = append(options, d.newOption(g, packing))
 		}
@@ -219,6 +220,28 @@ func (d *ScaleUp) able(class *fit.Class) []*cluster.Group {
 	return groups
 }
 
+// goesAlong reports of a class whether no group may take it but those that are weighed for the first
+// one. Others choose for themselves: a pod that needs a dear group must not take those along that do
+// not.
+func (d *ScaleUp) goesAlong(first *fit.Class, weighed []*cluster.Group) func(*fit.Class) bool {
+	var others [][]*fit.NodeTemplate
+	for _, g := range d.Groups {
+		if room, _ := seats.Room(g); room > 0 && !slices.Contains(weighed, g) {
+			looks, _ := launch.Open(g)
+			others = append(others, looks)
+		}
+	}
+	known := map[*fit.Class]bool{first: true}
+	return func(c *fit.Class) bool {
+		goes, asked := known[c]
+		if !asked {
+			goes = !slices.ContainsFunc(others, func(looks []*fit.NodeTemplate) bool { return d.Fit.MayTake(c, looks) })
+			known[c] = goes
+		}
+		return goes
+	}
+}
+
 func (d *ScaleUp) fitsNew(c *fit.Class, g *cluster.Group) bool {
 	if c.Spreads() {
 		defer d.Expect(g)()
@@ -233,28 +256,30 @@ func (d *ScaleUp) fitsNew(c *fit.Class, g *cluster.Group) bool {
 // node half empty goes to a group that suits it better, if there is one.
 func (d *ScaleUp) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant, ok bool) {
 	var options []option
-	if able := d.able(pods[0].Class); len(able) == 1 {
+	able := d.able(pods[0].Class)
+	if len(able) == 1 {
 		options = []option{{group: able[0], pods: 1, nodes: 1, work: 1, hourly: able[0].Price()}} // no need to weigh it
 	} else {
-		options = d.options(pods, there)
+		options = d.options(able, pods, there)
 	}
 	if len(options) == 0 {
 		return pods, false
 	}
 	groups := d.likeTheBest(options)
-	supplies := d.supplies(groups)
+	supplies := d.supplies(groups, d.goesAlong(pods[0].Class, able))
+	most, _ := d.Totals.Room(groups[0])
 	defer d.Expect(groups...)()
 	start := d.Fit.Fork()
-	packing := d.Fit.Pack(pods, there, supplies...)
+	packing := d.Fit.Pack(pods, there, most, supplies...)
 	if last, of := tail(packing); last != nil {
 		full := supplies[of].Limit
 		d.Fit.Revert(start)
 		supplies[of].Limit = count(packing.From, of) - 1
-		packing = d.Fit.Pack(pods, there, supplies...)
+		packing = d.Fit.Pack(pods, there, most, supplies...)
 		if !d.betterOff(last, there, groups[of]) {
 			d.Fit.Revert(start)
 			supplies[of].Limit = full
-			packing = d.Fit.Pack(pods, there, supplies...)
+			packing = d.Fit.Pack(pods, there, most, supplies...)
 		}
 	}
 	for i, p := range packing.Places {
@@ -287,7 +312,8 @@ func count(list []int, n int) int {
 // betterOff reports whether for these pods alone a group would be chosen that is not like
 // that one.
 func (d *ScaleUp) betterOff(pods []fit.Tenant, there []*fit.Place, than *cluster.Group) bool {
-	options := d.options(d.InOrder(pods), there)
+	pods = d.InOrder(pods)
+	options := d.options(d.able(pods[0].Class), pods, there)
 	if len(options) == 0 {
 		return false
 	}
@@ -316,22 +342,20 @@ func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
 	return groups
 }
 
-// supplies are where the new nodes of groups come from. If the cluster has not room
-// for all that they could be, the first is asked alone.
-func (d *ScaleUp) supplies(groups []*cluster.Group) []fit.Supply {
+// supplies are where the new nodes of groups come from, and who opens them. Where similar groups do
+// not take turns, they are for pods that the first does not take, or not now, as others are there:
+// what it cannot launch is decided anew, as a similar group may be dearer.
+func (d *ScaleUp) supplies(groups []*cluster.Group, opens func(*fit.Class) bool) []fit.Supply {
 	var supplies []fit.Supply
-	total := 0
 	for i, g := range groups {
 		room, _ := seats.Room(g)
 		s := seats.Supply(g, room)
-		if !d.Policy.BalanceSimilar {
+		s.Opens = opens
+		if !d.Policy.BalanceSimilar && i > 0 {
 			s.Rank = i
+			s.Opens = func(c *fit.Class) bool { return opens(c) && (c.Follows() || !d.Fit.MayTake(c, supplies[0].Template)) }
 		}
 		supplies = append(supplies, s)
-		total += room
-	}
-	if most, _ := d.Totals.Room(groups[0]); total > most {
-		return supplies[:1]
 	}
 	return supplies
 }
