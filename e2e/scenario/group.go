@@ -114,7 +114,7 @@ func (d *groupDraft) finish() error {
 		return nil
 	}
 	room := d.shape.Allocatable
-	if d.kind != d.shape.InstanceType {
+	if d.kind != d.shape.InstanceType || room == nil {
 		known, ok := instanceTypes[d.kind]
 		if !ok {
 			return fmt.Errorf("unknown instance type %q: want one of %s", d.kind, strings.Join(slices.Sorted(maps.Keys(instanceTypes)), ", "))

@@ -145,6 +145,7 @@ func text(value string) (string, error) { return value, nil }
 // instanceTypes are those that scenarios know, with what is left of them
 // for pods.
 var instanceTypes = map[string]corev1.ResourceList{
+	"":            {}, // of several types: what is left is said
 	"m5.large":    room("1930m", "7Gi", "29"),
 	"m5.xlarge":   room("3920m", "14Gi", "58"),
 	"m5.2xlarge":  room("7910m", "29Gi", "58"),

@@ -10,26 +10,30 @@ import (
 func (s State) NotAhead(now time.Time) State {
 	for _, dates := range []*map[string]time.Time{
 		&s.Heartbeats, &s.Completed, &s.Held, &s.Pooling, &s.Outlived, &s.Suspending, &s.GrownAt, &s.ShrunkAt, &s.FailedAt,
-		&s.Unjoined, &s.Deserted, &s.Awaited, &s.Returning, &s.Disputed, &s.OwnDrains,
+		&s.Unjoined, &s.Deserted, &s.Awaited, &s.Returning, &s.Disputed, &s.OwnDrains, &s.Recognition.Launched, &s.Recognition.Left,
 	} {
-		if !anyAfter(*dates, now) {
-			continue
-		}
-		*dates = maps.Clone(*dates)
-		for key, at := range *dates {
-			if at.After(now) {
-				(*dates)[key] = now
-			}
-		}
+		cutDates(dates, now, func(at *time.Time) *time.Time { return at })
 	}
+	cutDates(&s.Launches, now, func(l *Launch) *time.Time { return &l.At })
+	cutDates(&s.Promises, now, func(p *Promise) *time.Time { return &p.At })
+	cutDates(&s.CutIn, now, func(c *CutIn) *time.Time { return &c.At })
+	cutDates(&s.Recognition.Asked, now, func(a *Asked) *time.Time { return &a.At })
+	cutDates(&s.Recognition.Ended, now, func(e *Ended) *time.Time { return &e.At })
 	return s
 }
 
-func anyAfter(dates map[string]time.Time, now time.Time) bool {
-	for _, at := range dates {
-		if at.After(now) {
-			return true
+// cutDates sets the dates of a map that lie ahead to now, in a copy of it.
+func cutDates[V any](of *map[string]V, now time.Time, date func(*V) *time.Time) {
+	copied := false
+	for key, v := range *of {
+		at := date(&v)
+		if !at.After(now) {
+			continue
 		}
+		if !copied {
+			*of, copied = maps.Clone(*of), true
+		}
+		*at = now
+		(*of)[key] = v
 	}
-	return false
 }

@@ -19,13 +19,25 @@ func TestNotAhead(t *testing.T) {
 		}
 		_ = field
 	}
+	s.Launches, s.Promises = map[string]Launch{"after": {At: after}}, map[string]Promise{"before": {At: before}, "after": {At: after}}
+	s.Recognition.Asked, s.Recognition.Launched = map[string]Asked{"after": {At: after}}, map[string]time.Time{"after": after}
 	cut := s.NotAhead(now)
+	for name, at := range map[string]time.Time{
+		"a launch": cut.Launches["after"].At, "a promise": cut.Promises["after"].At, "what was asked": cut.Recognition.Asked["after"].At, "what was launched": cut.Recognition.Launched["after"],
+	} {
+		if !at.Equal(now) {
+			t.Errorf("%s: %v", name, at)
+		}
+	}
+	if at := cut.Promises["before"].At; !at.Equal(before) {
+		t.Errorf("a promise of before: %v", at)
+	}
 	for field, value := range reflect.ValueOf(cut).Fields() {
 		if dates, is := value.Interface().(map[string]time.Time); is && (!dates["before"].Equal(before) || !dates["after"].Equal(now) || !dates["never"].IsZero()) {
 			t.Errorf("%s: %v", field.Name, dates)
 		}
 	}
-	if !s.GrownAt["after"].Equal(after) || maps == 0 {
+	if !s.GrownAt["after"].Equal(after) || !s.Launches["after"].At.Equal(after) || maps == 0 {
 		t.Error("the state itself was changed")
 	}
 }

@@ -92,7 +92,9 @@ pod app-1 cpu=1500m
 func TestHear(t *testing.T) {
 	now := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	x := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 3}
-	failed := func(cause string) []fleet.Failure { return []fleet.Failure{{At: now, Zone: "a", Cause: cause}} }
+	failed := func(cause string) []fleet.Failure {
+		return []fleet.Failure{{At: now.Add(-time.Hour), Zone: "a", Cause: cause}}
+	} // by a clock that is behind
 	shape := func(kind string) []fleet.NodeTemplate { return []fleet.NodeTemplate{{Zone: "a", InstanceType: kind}} }
 	groups := []fleet.Group{
 		{Name: "web", NodeTemplates: shape("m5.large")}, {Name: "batch", NodeTemplates: shape("c7g.xlarge")}, {Name: "spot", Spot: true, NodeTemplates: shape("m5.large")},

@@ -15,8 +15,9 @@ type Totals struct {
 	mostMilli, mostByte int64
 }
 
-// Measure counts what is there and what is upcoming, in any group and outside them. What is stopped
-// in a warm pool is neither.
+// Measure counts what is there and what may come, in any group and outside them: also what Auto
+// Scaling owes while it has no capacity, as it launches that when it has. What is stopped in a warm
+// pool is neither.
 func (d *Cluster) Measure() {
 	c := d.Totals
 	c.most, c.mostMilli, c.mostByte = int64(d.Policy.MaxNodes), d.Policy.Cores.Max*1000, d.Policy.Memory.Max*policy.Gib
@@ -30,7 +31,7 @@ func (d *Cluster) Measure() {
 		c.bytes += bytes
 	}
 	for _, g := range d.Groups {
-		c.Add(g, len(d.Unregistered(g))+g.Unlaunched())
+		c.Add(g, len(d.Unregistered(g))+max(g.Unlaunched(), g.Owed()))
 	}
 }
 

@@ -256,6 +256,7 @@ func Hear(p policy.Policy, state fleet.State, groups []fleet.Group, x action.Gro
 		state.Unsteered = added(state.Unsteered, x.Group, b)
 	}
 	for _, f := range a.Failures {
+		f.At = at // whoever made the call may have another clock
 		state.BackOffs = Blame(p, state.BackOffs, groups, x.Group, f)
 	}
 	return state

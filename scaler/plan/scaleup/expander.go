@@ -104,6 +104,12 @@ func (d *ScaleUp) newOption(g *cluster.Group, packing fit.Packing) option {
 	return o
 }
 
+// ofSeveralTypes reports whether the group's mixed instances policy names more than one: such a node
+// template has none.
+func (o option) ofSeveralTypes() bool {
+	return o.group.Mixed && o.group.NodeTemplates[0].InstanceType == ""
+}
+
 func (o option) waste() float64 { return o.free }
 
 func (o option) podsLeft() float64 { return float64(o.left) }
@@ -162,8 +168,8 @@ func (d *ScaleUp) cheapest(options []option) []option {
 	// smallest: the next expander of a chain compares it with the cheapest.
 	var mixed []option
 	if len(d.Policy.Expanders()) > 1 {
-		mixed = slices.DeleteFunc(slices.Clone(known), func(o option) bool { return !o.group.Mixed })
-		if known = slices.DeleteFunc(known, func(o option) bool { return o.group.Mixed }); len(known) == 0 {
+		mixed = slices.DeleteFunc(slices.Clone(known), func(o option) bool { return !o.ofSeveralTypes() })
+		if known = slices.DeleteFunc(known, option.ofSeveralTypes); len(known) == 0 {
 			return mixed
 		}
 	}
