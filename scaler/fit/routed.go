@@ -40,13 +40,10 @@ func (c *Cluster) delegates(m *member, p *Place, resource int) bool {
 	return m.own != nil && c.lore.serves(c.lore.names.names[resource]) && p.template.has.at(resource) <= 0
 }
 
-// refusals are what volumes and devices have against a place. What was searched in vain is counted
-// each time, as the answer may be known only here.
+// refusals are what volumes and devices have against a place.
 func (c *Cluster) refusals(m *member, p *Place) []upstream.Refusal {
-	list := c.lore.filters.Refusals(m.own, p.host)
-	for _, r := range list {
-		c.steps += r.Steps
-	}
+	list, steps := c.lore.filters.Refusals(m.own, p.host)
+	c.steps += steps
 	return list
 }
 

@@ -295,11 +295,11 @@ func (r *Row) seeker(class *Class) *seeker {
 // blocks.
 func (r *Row) survey(m *member) int64 {
 	each := m.weight()
-	switch {
-	case m.own != nil:
-		each += blockSize * ownWeight
-	case m.demands.singular:
+	if m.demands.singular {
 		each *= blockSize // no block is passed by for what its kind lacks
+	}
+	if m.own != nil {
+		each += blockSize * ownWeight
 	}
 	return 1 + each*int64(len(r.places))/blockSize
 }

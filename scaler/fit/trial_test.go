@@ -117,7 +117,7 @@ func TestClosingIsCounted(t *testing.T) {
 }
 
 // A pod that names hosts is compared with each node by itself, and that is counted: with all that it
-// lists.
+// lists, and whether or not it has a volume.
 func TestNamesOfHostsAreCounted(t *testing.T) {
 	const nodes, names = 300, 1000
 	var hosts []string
@@ -130,7 +130,11 @@ func TestNamesOfHostsAreCounted(t *testing.T) {
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}},
 		}}},
 	}}}}
-	c := fit.NewRules().Cluster(fit.World{Kubernetes: s.Kubernetes, Pods: []*fleet.Pod{pod}, Namespaces: s.Namespaces})
+	withVolume := *pod
+	spec := *pod.Spec
+	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	withVolume.Name, withVolume.Spec = "q", &spec
+	c := fit.NewRules().Cluster(fit.World{Kubernetes: s.Kubernetes, Pods: []*fleet.Pod{pod, &withVolume}, Namespaces: s.Namespaces})
 	var places []*fit.Place
 	for i := range nodes {
 		n := s.Nodes[0]
@@ -138,11 +142,13 @@ func TestNamesOfHostsAreCounted(t *testing.T) {
 		places = append(places, c.Add(c.TemplateFrom(&n, none)))
 	}
 	row := c.NewRow(places)
-	before := c.Steps()
-	if p := row.Find(c.Tenant(pod).Class); p != nil {
-		t.Fatal("it names none of these")
-	}
-	if steps := c.Steps() - before; steps < nodes*names/4 {
-		t.Errorf("to compare %d nodes with %d names costs %d steps", nodes, names, steps)
+	for _, p := range []*fleet.Pod{pod, &withVolume} {
+		before := c.Steps()
+		if at := row.Find(c.Tenant(p).Class); at != nil {
+			t.Fatal("it names none of these")
+		}
+		if steps := c.Steps() - before; steps < nodes*names/4 {
+			t.Errorf("to compare %d nodes with the %d names of %s costs %d steps", nodes, names, p.Name, steps)
+		}
 	}
 }

@@ -77,6 +77,7 @@ func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *
 	policy := policy.DefaultPolicy()
 	got := measured(b, c.Snapshot, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy) })
 	b.ReportMetric(float64(grown(got)), "nodes")
+	b.ReportMetric(launchedCPUs(c.Snapshot, got), "cpus")
 	for _, wrong := range right.wrongs(c, got) {
 		b.Error(wrong)
 	}
@@ -294,4 +295,16 @@ func soundMix(c *city, launches []growth) []string {
 		}
 	}
 	return wrong
+}
+
+// launchedCPUs are those of the nodes that a plan launches, as far as pods may have them.
+func launchedCPUs(s fleet.Snapshot, got plan.Plan) float64 {
+	each, sum := map[string]float64{}, 0.0
+	for _, g := range s.Groups {
+		each[g.Name] = g.NodeTemplates[0].Allocatable.Cpu().AsApproximateFloat64()
+	}
+	for g := range action.Only[action.Grow](got.Actions) {
+		sum += each[g.Group] * float64(g.To-g.From)
+	}
+	return sum
 }

@@ -51,8 +51,6 @@ type Refusal struct {
 	Reasons []string
 	// Unresolvable is true if no other pod's leaving would change it.
 	Unresolvable bool
-	// Steps are what it cost, in those of package fit, to search in vain and to no end; 0 for what ended.
-	Steps int64
 }
 
 // New makes the plugins with the feature gates of a server version, such as 1.36
@@ -132,7 +130,7 @@ func (f *Filters) devicesArgs() *config.DynamicResourcesArgs {
 func (f *Filters) Static(pod *corev1.Pod, node *corev1.Node) []Refusal {
 	info := framework.NewNodeInfo()
 	info.SetNode(node)
-	return newQuestion(pod, f.static, info).answer(info)
+	return newQuestion(pod, f.static, info).answer(info).refusals
 }
 
 // refusalOf a status. One that is an error refuses too: kube-scheduler does not

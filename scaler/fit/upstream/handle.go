@@ -55,8 +55,9 @@ const (
 	// allPatience is what the searches for a pod on all nodes that have devices may take together, and
 	// leastPatience and mostPatience what that on one node may.
 	allPatience, leastPatience, mostPatience = 500_000, 1_000, 100_000
-	// stepsOfSearch are the steps of package fit that one of these is.
-	stepsOfSearch = 30
+	// stepsOfSearch are the steps of package fit that one of these is, and usualSearch so many of them
+	// as asking a node costs anyway.
+	stepsOfSearch, usualSearch = 30, 100
 )
 
 var errPatience = errors.New("too many ways to allocate the devices")

@@ -44,8 +44,8 @@ func boards(t *testing.T, nodes int, counts ...int64) (*upstream.Filters, []*ups
 	return f, hosts
 }
 
-// What a node can give is found with the least patience, and a search without an end says what it
-// cost: about as much for a thousand nodes as for a few.
+// What a node can give is found with the least patience. What a search costs is said, whether it ends or
+// not, and is about as much for a thousand nodes as for a few.
 func TestSearchForDevicesEnds(t *testing.T) {
 	for _, nodes := range []int{1, 600} {
 		f, hosts := boards(t, nodes, 10, 10)
@@ -56,18 +56,27 @@ func TestSearchForDevicesEnds(t *testing.T) {
 		f, hosts = boards(t, nodes, 5, 16)
 		var cost int64
 		for _, h := range hosts {
-			refusals := f.Refusals(using("p", "x"), h)
-			if len(refusals) != 1 || refusals[0].Steps == 0 {
-				t.Fatalf("%d nodes: %+v", nodes, refusals)
+			refusals, steps := f.Refusals(using("p", "x"), h)
+			if len(refusals) != 1 || steps == 0 {
+				t.Fatalf("%d nodes: %+v, %d steps", nodes, refusals, steps)
 			}
-			cost += refusals[0].Steps
+			cost += steps
 		}
 		if most := int64(30_000_000); cost > most {
 			t.Errorf("%d nodes: to search in vain costs %d steps, more than %d", nodes, cost, most)
 		}
 	}
-	f, hosts := boards(t, 1, 21)
-	if r := f.Refusals(using("p", "x"), hosts[0]); len(r) != 1 || r[0].Steps != 0 {
-		t.Errorf("a search that ends in vain: %+v", r)
+	for _, c := range []struct {
+		name       string
+		count      int64
+		fits, free bool
+	}{
+		{"that finds all at once", 2, true, true},
+		{"that ends in vain", 21, false, false},
+	} {
+		f, hosts := boards(t, 1, c.count)
+		if r, steps := f.Refusals(using("p", "x"), hosts[0]); (len(r) == 0) != c.fits || (steps == 0) != c.free {
+			t.Errorf("a search %s: %+v, %d steps", c.name, r, steps)
+		}
 	}
 }

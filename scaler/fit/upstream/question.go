@@ -13,9 +13,16 @@ type question struct {
 	pod     *corev1.Pod
 	state   fwk.CycleState
 	filters []filter
-	answers map[*Host][]Refusal
+	answers map[*Host]answer
 	// patience is what one search may take.
 	patience int
+}
+
+// answer is what plugins have against a pod on a node, and what it cost to search there for devices,
+// in steps of package fit beyond those of a usual search.
+type answer struct {
+	refusals []Refusal
+	steps    int64
 }
 
 // filter is a plugin that has refused the pod or wants to see each node.
@@ -54,45 +61,43 @@ func (q *question) prepare(plugin fwk.FilterPlugin, nodes []fwk.NodeInfo) {
 	}
 }
 
-// answer lists what all plugins have against a node.
-func (q *question) answer(node fwk.NodeInfo) []Refusal {
-	var refusals []Refusal
+// answer is what all plugins have against a node.
+func (q *question) answer(node fwk.NodeInfo) answer {
+	var a answer
 	for _, f := range q.filters {
-		if refusal := f.ask(q, node); refusal != nil {
-			refusals = append(refusals, *refusal)
+		refusal, steps := f.ask(q, node)
+		if refusal != nil {
+			a.refusals = append(a.refusals, *refusal)
 		}
+		a.steps += steps
 	}
-	return refusals
+	return a
 }
 
-func (f filter) ask(q *question, node fwk.NodeInfo) *Refusal {
+func (f filter) ask(q *question, node fwk.NodeInfo) (refusal *Refusal, steps int64) {
 	if f.refusal != nil {
-		return f.refusal
+		return f.refusal, 0
 	}
 	if f.only != nil && !f.only.Has(node.Node().Name) {
-		return &Refusal{Plugin: f.Name(), Reasons: []string{"the pod asks for other nodes by name"}, Unresolvable: true}
+		return &Refusal{Plugin: f.Name(), Reasons: []string{"the pod asks for other nodes by name"}, Unresolvable: true}, 0
 	}
 	search := &limited{left: q.patience}
-	status := f.Filter(search, q.state, q.pod, node)
-	if status.IsSuccess() {
-		return nil
+	if status := f.Filter(search, q.state, q.pod, node); !status.IsSuccess() {
+		refused := refusalOf(f.Name(), status)
+		refusal = &refused
 	}
-	refusal := refusalOf(f.Name(), status)
-	if search.left < 0 {
-		refusal.Steps = int64(q.patience) * stepsOfSearch
-	}
-	return &refusal
+	return refusal, int64(max(0, q.patience-max(0, search.left)-usualSearch)) * stepsOfSearch
 }
 
 // on is the answer for a host, asked once.
-func (q *question) on(h *Host) []Refusal {
+func (q *question) on(h *Host) answer {
 	if known, ok := q.answers[h]; ok {
 		return known
 	}
-	refusals := q.answer(h.nodeInfo())
+	a := q.answer(h.nodeInfo())
 	if q.answers == nil {
-		q.answers = map[*Host][]Refusal{}
+		q.answers = map[*Host]answer{}
 	}
-	q.answers[h] = refusals
-	return refusals
+	q.answers[h] = a
+	return a
 }

@@ -60,9 +60,11 @@ func (f *Filters) Delegated(_ *corev1.Pod, resource corev1.ResourceName, node *c
 }
 
 // Refusals returns what volumes and devices have against a pod on a host. Every
-// plugin that refuses is in it; none does where it is empty.
-func (f *Filters) Refusals(pod *corev1.Pod, h *Host) []Refusal {
-	return f.ask(pod).on(h)
+// plugin that refuses is in it; none does where it is empty. What it costs to search for devices is
+// counted in steps of package fit, each time that it is asked, known or not.
+func (f *Filters) Refusals(pod *corev1.Pod, h *Host) (refusals []Refusal, steps int64) {
+	a := f.ask(pod).on(h)
+	return a.refusals, a.steps
 }
 
 // ask prepares the plugins for a pod, once as long as nothing changes.

@@ -105,11 +105,11 @@ func storage() fleet.Storage {
 
 func check(t *testing.T, f *upstream.Filters, pod *corev1.Pod, h *upstream.Host, want ...string) {
 	t.Helper()
-	got := f.Refusals(pod, h)
+	got, _ := f.Refusals(pod, h)
 	if diff := cmp.Diff(want, plugins(got)); diff != "" {
 		t.Errorf("refusing %s (-want +got):\n%s\n%v", pod.Name, diff, got)
 	}
-	if again := f.Refusals(pod.DeepCopy(), h); !cmp.Equal(got, again) {
+	if again, _ := f.Refusals(pod.DeepCopy(), h); !cmp.Equal(got, again) {
 		t.Errorf("asked twice about %s: %v, then %v", pod.Name, got, again)
 	}
 }

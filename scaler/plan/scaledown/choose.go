@@ -109,7 +109,7 @@ func (r *nodeSearch) choose(list []*candidate) []*candidate {
 	}
 	start := r.Fit.Try()
 	best, chosen := r.search(list)
-	if r.part = shareChoice; len(chosen) > 0 {
+	if r.begin(shareChoice); len(chosen) > 0 {
 		chosen = r.settled(best, list, chosen, start)
 	}
 	r.rehearsal = false
@@ -141,7 +141,7 @@ func (r *nodeSearch) search(list []*candidate) (best order, chosen []*candidate)
 			}
 		}
 	}
-	r.part = shareChoice
+	r.begin(shareChoice)
 	chosen = r.pass(best, list, false)
 	return best, append(chosen, r.passByTurns(list)...)
 }
@@ -311,7 +311,7 @@ func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark)
 // many of them as can, or as are asked before the budget ends. None is marked anew: from then on all
 // that bear a mark can go together, and those that are chosen beside them are not given up for others.
 func (r *nodeSearch) keepMarked(list []*candidate, marked map[*candidate]time.Time) []*candidate {
-	r.part = shareMarked
+	r.begin(shareMarked)
 	for _, c := range list {
 		c.since = marked[c]
 	}
@@ -385,7 +385,7 @@ func (r *nodeSearch) passByTurns(list []*candidate) (chosen []*candidate) {
 	turn := float64(r.Now.Unix() / int64(turnOfSearch/time.Second))
 	_, part := math.Modf(turn * (math.Phi - 1))
 	first := int(part * float64(len(missed)))
-	r.part = shareTurns
+	r.begin(shareTurns)
 	for _, c := range slices.Concat(missed[first:], missed[:first]) {
 		if c.reason, c.why = r.tryToGo(c); c.reason == "" {
 			chosen = append(chosen, c)

@@ -55,7 +55,7 @@ func (r *nodeSearch) seekReplacement() *proposal {
 	if !r.wantsReplacements() || s != nil && !s.Launched.IsZero() {
 		return nil
 	}
-	r.part = shareReplacements
+	r.begin(shareReplacements)
 	r.reportReplacementBackOffs()
 	if !r.quiet() {
 		return nil

@@ -47,6 +47,42 @@ func (d *ScaleUp) best(options []option) option {
 	})
 }
 
+// clearly is how much less a better group costs for what its nodes have: sizes and families that
+// differ by less are told apart by how pods fill them.
+const clearly = 1.25
+
+// better reports whether people prefer a group to another one, whether its nodes clearly cost less
+// for what they have or, where prices are not known, whether the other's alone have GPUs.
+func (d *ScaleUp) better(g, than *cluster.Group) bool {
+	if a, b := d.tierOf(g), d.tierOf(than); a != b {
+		return a < b
+	}
+	each := func(g *cluster.Group) float64 {
+		has := g.NodeTemplates[0].Allocatable
+		return g.Price() / cluster.Work(has.Cpu().MilliValue(), has.Memory().Value())
+	}
+	if a, b := each(g), each(than); a > 0 && b > 0 {
+		return a*clearly < b
+	}
+	hasGPUs := func(g *cluster.Group) bool {
+		for name, q := range g.NodeTemplates[0].Allocatable {
+			if cluster.IsGPU(name) && !q.IsZero() {
+				return true
+			}
+		}
+		return false
+	}
+	return hasGPUs(than) && !hasGPUs(g)
+}
+
+// tierOf is which of the priorities a group has, from 0 for the highest.
+func (d *ScaleUp) tierOf(g *cluster.Group) int {
+	if i := slices.IndexFunc(d.priorities, func(t tier) bool { return t.has(g.Name) }); i >= 0 {
+		return i
+	}
+	return len(d.priorities)
+}
+
 // option is a group that could take pods, and what its new nodes would be.
 type option struct {
 	group *cluster.Group

@@ -191,15 +191,14 @@ func (d *ScaleUp) tellBeside() {
 // followsOthers reports whether where other pods are may open a place to this one.
 func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
 
-// options are those of the groups that could take the first of these pods, the others going
-// along where they fit, but for those that may have a group that is none of these.
+// options are the groups that could take the first of these pods, the others going
+// along where they fit.
 func (d *ScaleUp) options(able []*cluster.Group, left []fit.Tenant, there []*fit.Place) []option {
-	alike, _ := split(left, d.goesAlong(left[0].Class, able))
 	var options []option
 	for _, g := range able {
-		room, _ := seats.Room(g)
 		over, start := d.Expect(g), d.Fit.Fork()
-		packing := d.Fit.Pack(alike, there, room, seats.Supply(g, room))
+		supply := d.supply(g, left[0].Class, able)
+		packing := d.Fit.Pack(left, there, supply.Limit, supply)
 		if len(packing.Places) > 0 {
 			options = append(options, d.newOption(g, packing))
 		}
@@ -220,26 +219,32 @@ func (d *ScaleUp) able(class *fit.Class) []*cluster.Group {
 	return groups
 }
 
-// goesAlong reports of a class whether no group may take it but those that are weighed for the first
-// one. Others choose for themselves: a pod that needs a dear group must not take those along that do
-// not.
-func (d *ScaleUp) goesAlong(first *fit.Class, weighed []*cluster.Group) func(*fit.Class) bool {
-	var others [][]*fit.NodeTemplate
-	for _, g := range d.Groups {
-		if room, _ := seats.Room(g); room > 0 && !slices.Contains(weighed, g) {
-			looks, _ := launch.Open(g)
-			others = append(others, looks)
+// supply is where the new nodes of a group come from that the first class needs. Others go along, but
+// for those that a better group may take that was not weighed for the first: a pod that needs a dear
+// group must not take those along that do not.
+func (d *ScaleUp) supply(g *cluster.Group, first *fit.Class, weighed []*cluster.Group) fit.Supply {
+	room, _ := seats.Room(g)
+	s := seats.Supply(g, room)
+	var others []*fit.NodeTemplate
+	for _, other := range d.Groups {
+		if room, _ := seats.Room(other); room > 0 && !slices.Contains(weighed, other) && d.better(other, g) {
+			looks, _ := launch.Open(other)
+			others = append(others, looks...)
 		}
 	}
+	if len(others) == 0 {
+		return s
+	}
 	known := map[*fit.Class]bool{first: true}
-	return func(c *fit.Class) bool {
+	s.Opens = func(c *fit.Class) bool {
 		goes, asked := known[c]
 		if !asked {
-			goes = !slices.ContainsFunc(others, func(looks []*fit.NodeTemplate) bool { return d.Fit.MayTake(c, looks) })
+			goes = !d.Fit.MayTake(c, others)
 			known[c] = goes
 		}
 		return goes
 	}
+	return s
 }
 
 func (d *ScaleUp) fitsNew(c *fit.Class, g *cluster.Group) bool {
@@ -266,7 +271,7 @@ func (d *ScaleUp) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant
 		return pods, false
 	}
 	groups := d.likeTheBest(options)
-	supplies := d.supplies(groups, d.goesAlong(pods[0].Class, able))
+	supplies := d.supplies(groups, pods[0].Class, able)
 	most, _ := d.Totals.Room(groups[0])
 	defer d.Expect(groups...)()
 	start := d.Fit.Fork()
@@ -342,18 +347,20 @@ func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
 	return groups
 }
 
-// supplies are where the new nodes of groups come from, and who opens them. Where similar groups do
-// not take turns, they are for pods that the first does not take, or not now, as others are there:
-// what it cannot launch is decided anew, as a similar group may be dearer.
-func (d *ScaleUp) supplies(groups []*cluster.Group, opens func(*fit.Class) bool) []fit.Supply {
+// supplies are where the new nodes of groups come from. Similar groups that are worse than the best
+// are for pods that it does not take, or not now, as others are there: what it cannot launch is
+// decided anew.
+func (d *ScaleUp) supplies(groups []*cluster.Group, first *fit.Class, weighed []*cluster.Group) []fit.Supply {
 	var supplies []fit.Supply
 	for i, g := range groups {
-		room, _ := seats.Room(g)
-		s := seats.Supply(g, room)
-		s.Opens = opens
-		if !d.Policy.BalanceSimilar && i > 0 {
+		s := d.supply(g, first, weighed)
+		if !d.Policy.BalanceSimilar {
 			s.Rank = i
-			s.Opens = func(c *fit.Class) bool { return opens(c) && (c.Follows() || !d.Fit.MayTake(c, supplies[0].Template)) }
+		}
+		if goes := s.Opens; s.Rank > 0 && d.better(groups[0], g) {
+			s.Opens = func(c *fit.Class) bool {
+				return (goes == nil || goes(c)) && (c.Follows() || !d.Fit.MayTake(c, supplies[0].Template))
+			}
 		}
 		supplies = append(supplies, s)
 	}
