@@ -198,6 +198,44 @@ func TestMarkedNodesGoThoughTheBudgetEnds(t *testing.T) {
 	}
 }
 
+// Nodes that take more work than the choice may take leave those their turns that come behind them.
+func TestDearNodesLeaveTurns(t *testing.T) {
+	w, err := scenario.Parse(`
+group web desired=107 max=200
+node busy-1..100 group=web
+pod full-1..100 cpu=1200m
+node dear-1..6 group=web
+pod bound-1..6 cpu=100m affinity=kubernetes.io/hostname=elsewhere
+node idle-1 group=web
+pod easy on=idle-1 cpu=110m
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range w.Pods {
+		if name, number, _ := strings.Cut(p.Name, "-"); number != "" {
+			p.Node, p.Phase, p.Scheduling = map[string]string{"full": "busy-", "bound": "dear-"}[name]+number, fleet.PodRunning, fleet.Unjudged
+			w.Pods[i] = p
+		}
+	}
+	p := byThreshold()
+	for p.Bounds.ScaleDown = 100; p.Bounds.ScaleDown < 2_000; p.Bounds.ScaleDown = p.Bounds.ScaleDown * 5 / 4 {
+		reached := 0
+		for minute := range 30 {
+			now := w
+			now.Now = now.Now.Add(time.Duration(minute) * time.Minute)
+			for m := range action.Only[action.Mark](plan.Decide(now, p).Actions) {
+				if m.Node.Name == "idle-1" {
+					reached++
+				}
+			}
+		}
+		if reached == 0 {
+			t.Errorf("with %d steps it is never asked whether idle-1 is needed", p.Bounds.ScaleDown)
+		}
+	}
+}
+
 // Nor is it one for which a replacement is forgotten that was found before: its clock would start anew.
 func TestReplacementsOutliveTheBudget(t *testing.T) {
 	w, err := scenario.Parse(`
