@@ -8,7 +8,6 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
-	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -77,9 +76,8 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 		}
 		return
 	}
-	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(recognition.UnrecognisedWindow)) {
-		d.State.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.Now, Launched: o.Launched}
-	}
+	// The last time counts: where the first came to nothing, the next one's time begins with this.
+	d.State.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.Now, Launched: o.Launched}
 	d.Do(action.Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Asks: asks, Why: why})
 }
 
