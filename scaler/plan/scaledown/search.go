@@ -317,10 +317,11 @@ func waitsUntil(why verdict.Details) verdict.Details {
 	return verdict.Say("it waits until {why}", verdict.Why(why))
 }
 
-// unmark takes the mark off a node that is needed again, or whose group is ours no more, so that its
-// clock starts anew.
+// unmark takes the mark off a node that is needed again, that others drain and that may come back, or
+// whose group is ours no more, so that its clock starts anew.
 func (r *nodeSearch) unmark(n *cluster.Node) {
-	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Cancelled
+	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Cancelled ||
+		n.Stage == cluster.Draining && n.Instance != nil && n.Instance.Live()
 	if !stays || n.Leaves || n.Group == nil && !r.GivenUp(n) || r.missed[n] {
 		return
 	}
