@@ -80,10 +80,14 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 }
 
 // quiet reports whether no pod waits that could get a node, whether no node is upcoming or taken
-// from us with pods on it, and whether no drain is stuck. Pods of namespaces that ask for more than
-// an evaluation considers do not count: they would put off every replacement for good.
+// from us with pods on it, and whether no drain has failed. Pods that get none now, pods of namespaces
+// that ask for more than an evaluation considers, and drains that stand still do not count: one of them
+// would put off every replacement for good.
 func (r *nodeSearch) quiet() bool {
-	settled := []verdict.Reason{verdict.PodNoGroupFits, verdict.PodGated, verdict.PodExpendable, verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent}
+	settled := []verdict.Reason{
+		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled, verdict.PodGated, verdict.PodExpendable,
+		verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent,
+	}
 	if slices.ContainsFunc(r.PodVerdicts, func(v *verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}
@@ -98,7 +102,10 @@ func (r *nodeSearch) quiet() bool {
 	return !slices.ContainsFunc(r.Nodes, func(n *cluster.Node) bool {
 		if n.Stage == cluster.Draining || n.Stage == cluster.Unready {
 			_, occupied := n.Occupied(r.Now)
-			return occupied
+			return occupied && !(n.Stage == cluster.Draining && r.Stuck(n))
+		}
+		if n.Stage == cluster.ScalingDown && !n.Cancelled && r.Stuck(n) {
+			return false
 		}
 		return n.Cancelled || n.Reported && (n.Report.Phase == contract.PhaseBlocked || n.Report.Phase == contract.PhaseFailed)
 	})
