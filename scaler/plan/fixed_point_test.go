@@ -161,7 +161,7 @@ func TestMarkedNodesGoThoughTheBudgetEnds(t *testing.T) {
 	}
 	p, some, all := policy.DefaultPolicy(), 0, 0
 	p.UnneededTime = time.Minute
-	for p.Bounds.ScaleDown = 40_000; p.Bounds.ScaleDown < 120_000; p.Bounds.ScaleDown = p.Bounds.ScaleDown * 21 / 20 {
+	for p.Bounds.ScaleDown = 2_000; p.Bounds.ScaleDown < 120_000; p.Bounds.ScaleDown = p.Bounds.ScaleDown * 21 / 20 {
 		got := plan.Decide(snapshot, p)
 		unneeded, unasked, drains := 0, 0, 0
 		for _, v := range got.Verdicts {
