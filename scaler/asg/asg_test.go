@@ -314,6 +314,45 @@ func TestMixedInstances(t *testing.T) {
 	}
 }
 
+// The architecture of an image that cannot be read is waited for. Without the right to read it, and where
+// nothing tells it, it is x86_64, and the group says so.
+func TestArchitecturesOfImages(t *testing.T) {
+	byRequirements := []fakeaws.Override{{Requirements: &fakeaws.Requirements{VCPUs: fakeaws.Range{Min: ptr(2.0), Max: ptr(4.0)}}}}
+	for name, c := range map[string]struct {
+		image string
+		fault *fakeaws.Fault
+		arch  string // empty: no node template
+		said  string
+	}{
+		"of an image":                 {"ami-arm", nil, "arm64", ""},
+		"of an image that is away":    {"ami-arm", &fakeaws.Fault{Operation: "DescribeImages", Code: "InternalError"}, "", "its node template is not known: the architecture of image ami-arm"},
+		"without the right":           {"ami-arm", &fakeaws.Fault{Operation: "DescribeImages", Code: "UnauthorizedOperation"}, "amd64", "as image ami-arm is not known"},
+		"of an image that is no more": {"ami-gone", nil, "", "the architecture of image ami-gone"},
+		"of AWS's parameter":          {"resolve:ssm:/aws/service/eks/optimized-ami/1.31/amazon-linux-2-arm64/recommended/image_id", nil, "arm64", ""},
+		"of AWS's older parameter":    {"resolve:ssm:/aws/service/eks/optimized-ami/1.31/amazon-linux-2/recommended/image_id", nil, "amd64", ""},
+		"of a parameter":              {"resolve:ssm:/golden/eks-graviton", nil, "arm64", ""},
+		"of one that tells nothing":   {"resolve:ssm:/golden/eks", nil, "amd64", "parameter /golden/eks tells no architecture"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, fakeaws.Spec{
+				LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Image: c.image}}}},
+				Images:          []fakeaws.Image{{ID: "ami-arm", Arch: "arm64"}},
+				Groups:          []fakeaws.Group{{Name: "any", Max: 5, MixedInstances: &fakeaws.MixedInstances{LaunchTemplate: fakeaws.TemplateRef{Name: "lt"}, Overrides: byRequirements}}},
+			})
+			if c.fault != nil {
+				b.Inject(*c.fault)
+			}
+			g, arch := read(t, b.reader(t, []string{"0:5:any"}, nil))["any"], ""
+			if len(g.NodeTemplates) > 0 {
+				arch = g.NodeTemplates[0].Labels[corev1.LabelArchStable]
+			}
+			if said := strings.Join(g.Faults, "; "); arch != c.arch || !strings.Contains(said, c.said) || (said == "") != (c.said == "") {
+				t.Errorf("%q with faults %q, want %q with %q", arch, said, c.arch, c.said)
+			}
+		})
+	}
+}
+
 func TestLaunchConfiguration(t *testing.T) {
 	b := start(t, fakeaws.Spec{
 		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m6g.large"}},

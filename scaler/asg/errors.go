@@ -66,7 +66,7 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	if errors.Is(e.Class, ErrDenied) {
+	if e.Denied() {
 		return e.refusal()
 	}
 	if e.Code == "" {
@@ -82,6 +82,9 @@ func (e *CallError) Unwrap() []error {
 	}
 	return []error{e.Class, e.err}
 }
+
+// Denied reports whether a right is missing.
+func (e *CallError) Denied() bool { return errors.Is(e.Class, ErrDenied) }
 
 // Unheard reports whether a call may have had its effect although it failed: AWS did not answer,
 // or answered that it was in trouble.

@@ -2,7 +2,6 @@ package asg
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -134,7 +133,7 @@ func LackIn(message string) string {
 // call's own, such as ec2:CreateFleet for LaunchInstances. It is empty for an
 // error of another kind.
 func (e *CallError) Right() string {
-	if !errors.Is(e.Class, ErrDenied) {
+	if !e.Denied() {
 		return ""
 	}
 	return e.denial().right
@@ -143,7 +142,7 @@ func (e *CallError) Right() string {
 // Lack returns which right is missing, on what, and where to get it. It is empty for an
 // error of another kind.
 func (e *CallError) Lack() string {
-	if !errors.Is(e.Class, ErrDenied) {
+	if !e.Denied() {
 		return ""
 	}
 	return e.denial().lack(e.Call)

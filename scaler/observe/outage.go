@@ -82,7 +82,7 @@ func (o *outage) fault(now time.Time) string {
 	if !o.from.IsZero() {
 		since = " at " + o.from.Format(time.TimeOnly)
 	}
-	return fmt.Sprintf("the watch is broken: %s are as they were%s, and no node is scaled down: %v", strings.Join(names, ", "), since, o.broken[names[0]])
+	return fmt.Sprintf("the watch is broken: %s are as they were%s, and no further node is scaled down: %v", strings.Join(names, ", "), since, o.broken[names[0]])
 }
 
 // latest are the last outages, the oldest first; one that lasts ends now.

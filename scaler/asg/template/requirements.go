@@ -21,7 +21,9 @@ func (b *launchBook) matching(ctx context.Context, r *ec2types.InstanceRequireme
 		return nil, err
 	}
 	var of ec2types.ArchitectureType
-	of, t.doubt = b.architecture(ctx, r, t.image)
+	if of, t.doubt, err = b.architecture(ctx, r, t.image); err != nil {
+		return nil, err
+	}
 	types, err := b.aws.MatchingTypes(ctx, []ec2types.ArchitectureType{of}, question)
 	if err != nil {
 		return nil, fmt.Errorf("types that meet the group's requirements: %w", err)
@@ -37,37 +39,61 @@ func (b *launchBook) matching(ctx context.Context, r *ec2types.InstanceRequireme
 }
 
 // architecture is that of an image. It needs no question where the makers of the processors that may
-// come tell it, or the path of a parameter that names the image. With an error it is x86_64, as most are.
-func (b *launchBook) architecture(ctx context.Context, r *ec2types.InstanceRequirements, image string) (ec2types.ArchitectureType, error) {
+// come tell it, or the path of a parameter that names the image. Without the right to ask, and where such
+// a path does not tell it, it is x86_64, as most are, with doubt.
+func (b *launchBook) architecture(ctx context.Context, r *ec2types.InstanceRequirements, image string) (of ec2types.ArchitectureType, doubt, err error) {
 	graviton := slices.Contains(r.CpuManufacturers, ec2types.CpuManufacturerAmazonWebServices)
-	switch parameter, isParameter := strings.CutPrefix(image, imageParameter); {
-	case len(r.CpuManufacturers) == 1 && graviton, isParameter && strings.Contains(parameter, "/arm64/"):
-		return ec2types.ArchitectureTypeArm64, nil
-	case len(r.CpuManufacturers) > 0 && !graviton, isParameter, image == "":
-		return ec2types.ArchitectureTypeX8664, nil
+	parameter, isParameter := strings.CutPrefix(image, imageParameter)
+	switch {
+	case len(r.CpuManufacturers) == 1 && graviton:
+		return ec2types.ArchitectureTypeArm64, nil, nil
+	case len(r.CpuManufacturers) > 0 && !graviton, image == "":
+		return ec2types.ArchitectureTypeX8664, nil, nil
+	case isParameter:
+		of, doubt = architectureIn(parameter)
+		return of, doubt, nil
 	}
 	b.mu.Lock()
 	of, known := b.architectures[image]
 	b.mu.Unlock()
 	if known {
-		return of, nil
+		return of, nil, nil
 	}
 	described, err := b.aws.Image(ctx, image)
 	if err == nil && described == nil {
 		err = errMissing
 	}
-	if err != nil {
-		return ec2types.ArchitectureTypeX8664, fmt.Errorf("the types that may come are taken to be of %s, as image %s is not known: %w", ec2types.ArchitectureTypeX8664, image, err)
+	var right interface{ Denied() bool }
+	switch {
+	case errors.As(err, &right) && right.Denied():
+		return ec2types.ArchitectureTypeX8664, fmt.Errorf("the types that may come are taken to be of %s, as image %s is not known: %w", ec2types.ArchitectureTypeX8664, image, err), nil
+	case err != nil:
+		return "", nil, fmt.Errorf("the architecture of image %s: %w", image, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	of = ec2types.ArchitectureType(described.Architecture)
 	b.architectures[image] = of
-	return of, nil
+	return of, nil, nil
 }
 
-// imageParameter begins the name of an image that a parameter of Systems Manager has. Those of EKS and
-// of Bottlerocket have the architecture in their path.
+// architectureIn is the one that the path of a parameter names. Of AWS's own those for arm64 do, and
+// not all of the others.
+// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
+func architectureIn(parameter string) (of ec2types.ArchitectureType, doubt error) {
+	names := func(some ...string) bool {
+		return slices.ContainsFunc(some, func(name string) bool { return strings.Contains(strings.ToLower(parameter), name) })
+	}
+	switch {
+	case names("arm64", "aarch64", "graviton"):
+		return ec2types.ArchitectureTypeArm64, nil
+	case !names("x86_64", "amd64") && !strings.HasPrefix(parameter, "/aws/service/"):
+		doubt = fmt.Errorf("the types that may come are taken to be of %s, as the path of parameter %s tells no architecture: have it name arm64 or x86_64, or the group's requirements a maker of processors", ec2types.ArchitectureTypeX8664, parameter)
+	}
+	return ec2types.ArchitectureTypeX8664, doubt
+}
+
+// imageParameter begins the name of an image that a parameter of Systems Manager has.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/using-systems-manager-parameters.html
 const imageParameter = "resolve:ssm:"
 
