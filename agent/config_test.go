@@ -87,7 +87,7 @@ func TestBadConfiguration(t *testing.T) {
 // Without metadata nothing is asked of any address, and the agent goes on until it is told to stop.
 func TestNoMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		watch, identify := noticesOf(config{metadata: metadataNone}, slog.New(slog.DiscardHandler))
+		watch, identify := noticesOf(config{metadata: metadataNone}, nil, slog.New(slog.DiscardHandler))
 		identify("lab://a")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := false

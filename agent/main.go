@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -114,7 +115,7 @@ func serve(ctx context.Context, c config, client *evict.Client, clock *kube.Cloc
 	events := kube.NewEventWriter(client, contract.AppAgent, c.nodeName, logger, kube.EventLimits{})
 	agent := wire(c, client, events, logger)
 	agent.APITime = clock.Now
-	agent.WatchNotices, agent.Identify = noticesOf(c, logger)
+	agent.WatchNotices, agent.Identify = noticesOf(c, events, logger)
 	var parts sync.WaitGroup
 	parts.Go(func() { events.Run(ctx) })
 	parts.Go(func() {
@@ -127,12 +128,20 @@ func serve(ctx context.Context, c config, client *evict.Client, clock *kube.Cloc
 }
 
 // noticesOf returns what gives the notices of the machine and is told which instance it is.
-func noticesOf(c config, logger *slog.Logger) (watch func(context.Context, func(imds.Sighting)), identify func(instance string)) {
+func noticesOf(c config, events *kube.EventWriter, logger *slog.Logger) (watch func(context.Context, func(imds.Sighting)), identify func(instance string)) {
 	if c.metadata == metadataNone {
 		return func(ctx context.Context, _ func(imds.Sighting)) { <-ctx.Done() }, func(string) {}
 	}
 	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
+	watcher.Unread = func(since time.Time, why error) {
+		events.Write(kube.Event{Object: kube.NodeReference(c.nodeName), Warning: true, Reason: contract.EventMetadataUnread, Message: unread(since, why)})
+	}
 	return watcher.Run, watcher.SetInstance
+}
+
+// unread says that notices may not be heard.
+func unread(since time.Time, why error) string {
+	return fmt.Sprintf("notices of EC2 and Auto Scaling may not be heard since %s, as the instance metadata are not read: %v; check that the instance's metadata endpoint is enabled, and what answers in its place", since.UTC().Format(time.TimeOnly), why)
 }
 
 // wire returns an agent that acts on the cluster and does not hear of notices

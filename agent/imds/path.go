@@ -131,7 +131,9 @@ func (w *Watcher) complain(path notice.SourceName, err error) {
 	if err != nil && !w.puzzled[path] {
 		w.logger.Warn("instance metadata not understood", "err", err)
 	}
-	w.puzzled[path] = err != nil
+	if w.puzzled[path] = err != nil; err != nil {
+		w.ail(err)
+	}
 }
 
 // pauseBefore the next try, where every is the usual pause and so many tries

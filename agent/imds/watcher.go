@@ -66,14 +66,18 @@ type Watcher struct {
 	// to tell.
 	named, news chan struct{}
 	paths       []*path
+	// Unread, if set, is told that for a while some path has not been read or not understood, since
+	// when and why, and again each hour for as long as it lasts.
+	Unread func(since time.Time, why error)
 
 	mu       sync.Mutex // guards what follows, and what paths have said
 	instance string
 	life     life
 	clock    clock
-	// unwell is since when the service does not answer as it should; zero while
-	// it does.
+	// unwell is since when the service does not answer as it should, and why the last
+	// trouble; zero while it does.
 	unwell time.Time
+	why    error
 	// puzzled are the paths whose last body was not understood.
 	puzzled map[notice.SourceName]bool
 }
@@ -123,11 +127,12 @@ func (w *Watcher) instanceID() string {
 // less often, every 30 s at the least; what it said before stands until it says
 // otherwise.
 func (w *Watcher) Run(ctx context.Context, saw func(Sighting)) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { w.watchOver(ctx) })
 	if !w.learnInstance(ctx) {
 		return
 	}
-	var asking sync.WaitGroup
-	defer asking.Wait()
 	asking.Go(func() { w.learnLife(ctx) })
 	for _, p := range w.paths {
 		asking.Go(func() { w.follow(ctx, p) })
@@ -146,12 +151,44 @@ func (w *Watcher) Run(ctx context.Context, saw func(Sighting)) {
 	}
 }
 
+const (
+	// unreadFor is how long a trouble lasts before it is told, and retoldEvery how often it is told
+	// again: Events are forgotten after an hour.
+	unreadFor   = 2 * time.Minute
+	retoldEvery = time.Hour
+)
+
+// watchOver tells Unread of a trouble that lasts.
+func (w *Watcher) watchOver(ctx context.Context) {
+	if w.Unread == nil {
+		return
+	}
+	var told time.Time
+	for pause(ctx, unreadFor/4) {
+		w.mu.Lock()
+		since, why := w.unwell, w.why
+		w.mu.Unlock()
+		now := time.Now()
+		switch {
+		case since.IsZero():
+			told = time.Time{}
+		case now.Sub(since) >= unreadFor && now.Sub(told) >= retoldEvery:
+			told = now
+			w.Unread(since, why)
+		}
+	}
+}
+
 // learnInstance finds out which instance this is. It returns false when ctx ended.
 func (w *Watcher) learnInstance(ctx context.Context) bool {
 	for failures := 1; w.instanceID() == ""; failures++ {
-		if id, err := w.word(ctx, pathInstanceID, instanceIDs); err == nil {
+		id, err := w.word(ctx, pathInstanceID, instanceIDs)
+		if err == nil {
 			w.SetInstance(id)
 			break
+		}
+		if errors.Is(err, ErrAbsent) {
+			w.complain(pathInstanceID, fmt.Errorf("%s: %w", pathInstanceID, err)) // whatever this is, EC2's service it is not
 		}
 		timer := time.NewTimer(w.pauseBefore(UsualInterval, failures))
 		select {
@@ -217,8 +254,7 @@ func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if unanswered(err) && w.unwell.IsZero() {
-		w.unwell = time.Now()
+	if unanswered(err) && w.ail(err) {
 		w.logger.Warn("reading the instance metadata failed, retrying", "err", err)
 	}
 	if w.clock.compare(answer.Date, time.Now()) {
@@ -227,11 +263,23 @@ func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
 	return answer, err
 }
 
+// ail notes a trouble; it says whether that is the first.
+func (w *Watcher) ail(why error) (first bool) {
+	first = w.unwell.IsZero()
+	if first {
+		w.unwell = time.Now()
+	}
+	w.why = why
+	return first
+}
+
 func unanswered(err error) bool { return err != nil && !errors.Is(err, ErrAbsent) }
 
-// recover logs when every path answers again.
+// recover logs when every path answers again, and is understood.
 func (w *Watcher) recover() {
-	silent := func(p *path) bool { return p.silent }
+	silent := func(p *path) bool {
+		return p.silent || w.puzzled[p.Path] || p.History != nil && w.puzzled[p.History.Path]
+	}
 	if w.unwell.IsZero() || w.life.failures > 0 || slices.ContainsFunc(w.paths, silent) {
 		return
 	}

@@ -27,6 +27,8 @@ type watching struct {
 
 	// unclear: what paths say nothing yet is of interest.
 	unclear bool
+	// unread are the troubles that were told.
+	unread []string
 
 	seeing sync.Mutex
 	said   []string
@@ -43,6 +45,11 @@ func watchWith(t *testing.T, s *service, interval time.Duration, w *watching) *w
 	t.Helper()
 	w.last = "heard=false"
 	w.Watcher = NewWatcher(newRead(s.pipes(t)), interval, slog.New(slog.NewTextHandler(&w.log, nil)))
+	w.Unread = func(since time.Time, why error) {
+		w.seeing.Lock()
+		defer w.seeing.Unlock()
+		w.unread = append(w.unread, fmt.Sprintf("since %s ago: %v", time.Since(since).Round(time.Minute), why))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -696,4 +703,52 @@ func TestWatcherOverTCP(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// A trouble that lasts is told, each hour; one that passes is not.
+func TestWatcherUnread(t *testing.T) {
+	for trouble, c := range map[string]struct {
+		cause func(*service)
+		told  string
+	}{
+		"nobody answers":           {func(s *service) { s.mute = true }, "instance-id"},
+		"another service answers":  {func(s *service) { delete(s.bodies, pathInstanceID) }, "instance-id"},
+		"a portal answers":         {func(s *service) { s.bodies[pathInstanceID] = "<html>" }, `"<html>" is none`},
+		"one path is broken":       {func(s *service) { s.status[state] = http.StatusInternalServerError }, state},
+		"one path is not to parse": {func(s *service) { s.bodies[scheduled] = "<html>" }, scheduled},
+	} {
+		t.Run(trouble, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				c.cause(s)
+				w := watch(t, s, 0)
+				w.after(time.Minute)
+				w.told(0, "")
+				w.after(4 * time.Minute)
+				w.told(1, c.told)
+				w.after(55 * time.Minute)
+				w.told(1, c.told)
+				w.after(10 * time.Minute)
+				w.told(2, c.told)
+				s.change(func() { s.mute, s.status = false, map[string]int{} })
+				s.put(pathInstanceID, "i-1")
+				s.put(scheduled, "[]")
+				w.after(3 * time.Hour)
+				w.told(2, c.told)
+				if n := w.logged("works again"); n != 1 {
+					t.Errorf("the end is logged %d times:\n%s", n, w.log.String())
+				}
+			})
+		})
+	}
+}
+
+// told checks how often a trouble was told, and that the last time names that.
+func (w *watching) told(times int, what string) {
+	w.t.Helper()
+	w.seeing.Lock()
+	defer w.seeing.Unlock()
+	if len(w.unread) != times || times > 0 && !strings.Contains(w.unread[times-1], what) {
+		w.t.Errorf("told %q, want %d times, of %s", w.unread, times, what)
+	}
 }

@@ -73,7 +73,7 @@ func (f *fold) event(e Event) {
 		f.ofNode(e, Failed)
 	case contract.EventDrainUndone, contract.EventUncordoned:
 		f.ofNode(e, Cancelled)
-	case contract.EventNotConfined, contract.EventStateShed, contract.EventActionFailed, contract.EventBadRequest, contract.EventDeleteUnregistered, contract.EventOutOfService:
+	case contract.EventNotConfined, contract.EventMetadataUnread, contract.EventStateShed, contract.EventActionFailed, contract.EventBadRequest, contract.EventDeleteUnregistered, contract.EventOutOfService:
 		f.faultEvent(e)
 	}
 }

@@ -117,6 +117,7 @@ type Event struct {
 var ofAgents = []string{
 	contract.EventNoticed, contract.EventDrainWaiting, contract.EventDrainStarted, contract.EventDrainBlocked, contract.EventDrained, contract.EventDrainFailed,
 	contract.EventDrainUndone, contract.EventUncordoned, contract.EventPodOverdue, contract.EventEvictionForced, contract.EventBadRequest, contract.EventNotConfined,
+	contract.EventMetadataUnread,
 }
 
 // EventOf reads an Event. ok is false where it is not believed to be of Windlass.

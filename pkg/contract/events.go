@@ -36,6 +36,8 @@ const (
 	// On its Node by the agent, on the ConfigMap windlass-status by the scaler, as they start:
 	// no admission policy confines their account.
 	EventNotConfined = "AccountNotConfined"
+	// EventMetadataUnread, of a node: its agent does not hear what EC2 and Auto Scaling announce.
+	EventMetadataUnread = "MetadataUnread"
 
 	// On nodes, by the agent.
 	EventNoticed      = "NoticeReceived" // of a notice for which nothing is drained yet, or ever
