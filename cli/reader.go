@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,11 +30,12 @@ const (
 type reader struct {
 	client kubernetes.Interface
 	system string
+	now    func() time.Time
 }
 
 func (c *cli) reader() (reader, error) {
 	client, err := c.connect()
-	return reader{client, c.system}, err
+	return reader{client, c.system, c.now}, err
 }
 
 // status reads the page and the verdicts, and whether a scaler leads. Where one of the two cannot
@@ -84,9 +86,10 @@ func (r reader) leader(ctx context.Context, w *view.World) {
 	}
 }
 
-// lease reads who leads.
+// lease reads who leads, and what time it is: how old a renewal is, only the API server's clock says.
 func (r reader) lease(ctx context.Context, w *view.World) (err error) {
 	w.Leader, err = feed.Lease(ctx, r.client, r.system, contract.LeaseScaler)
+	w.Now = r.now()
 	return err
 }
 

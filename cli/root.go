@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
+	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/pkg/telemetry"
 )
 
@@ -28,7 +29,8 @@ type cli struct {
 	system string
 	// unattended is a client whose login plugins have no terminal, as a view has it.
 	unattended bool
-	// now is the time, and connect makes a client of the flags. Tests have others.
+	// now is the time, that of the API server once it has answered; connect makes a client of the flags.
+	// Tests have others.
 	now     func() time.Time
 	connect func() (kubernetes.Interface, error)
 	// forward reaches a port of a pod.
@@ -94,10 +96,13 @@ func (c *cli) client() (kubernetes.Interface, error) {
 		without.StdinUnavailable, without.StdinUnavailableMessage = true, "kubectl windlass top has the terminal; log in, and begin it anew"
 		config.ExecProvider = &without
 	}
+	clock := kube.NewClock()
+	clock.Follow(config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
+	c.now = clock.Now
 	return client, nil
 }
 

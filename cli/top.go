@@ -106,7 +106,7 @@ func (c *cli) live(ctx context.Context, o top.Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cluster := feed.New(r.client, r.system)
+	cluster := feed.New(r.client, r.system, r.now)
 	o.Why, o.Hands = cluster.Why, hands{ctx, r, c.now}
 	model, err := top.New(o)
 	if err != nil {

@@ -34,6 +34,7 @@ const mostRecent = 50
 type Feed struct {
 	client  kubernetes.Interface
 	system  string
+	now     func() time.Time
 	changed chan struct{}
 	crashed chan error
 
@@ -45,6 +46,7 @@ type Feed struct {
 	verdicts statuspage.Verdicts
 	verdict  map[string]*statuspage.Node
 	leader   *view.Leader
+	toldOld  string // what was told last of a scaler that does not lead
 	recent   []happening // the latest last
 	problems map[string]string
 
@@ -61,10 +63,10 @@ type happening struct {
 	view.Entry
 }
 
-// New is of a cluster, and of the windlass-status of a namespace.
-func New(client kubernetes.Interface, system string) *Feed {
+// New is of a cluster, and of the windlass-status of a namespace. now is the time.
+func New(client kubernetes.Interface, system string, now func() time.Time) *Feed {
 	return &Feed{
-		client: client, system: system, changed: make(chan struct{}, 1), crashed: make(chan error, 1),
+		client: client, system: system, now: now, changed: make(chan struct{}, 1), crashed: make(chan error, 1),
 		nodes: map[string]*corev1.Node{}, loads: map[string]view.Load{}, pending: map[string]*corev1.Pod{}, verdict: map[string]*statuspage.Node{},
 		problems: map[string]string{}, at: map[string]int{}, dirty: map[string]bool{},
 	}
@@ -195,7 +197,7 @@ func (f *Feed) refresh() {
 
 // old says that no scaler leads, and since when.
 func (f *Feed) old() string {
-	w := view.World{Now: time.Now(), Leader: f.leader}
+	w := view.World{Now: f.now(), Leader: f.leader}
 	return w.AsOf().Old
 }
 
@@ -214,7 +216,7 @@ func (f *Feed) problem() string {
 func (f *Feed) Why(s view.Subject) (view.Why, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := view.World{Now: time.Now(), Page: f.page, Verdicts: f.verdicts, Leader: f.leader}
+	w := view.World{Now: f.now(), Page: f.page, Verdicts: f.verdicts, Leader: f.leader}
 	if n := f.nodes[s.Name]; s.Kind == view.KindNode && n != nil {
 		w.Nodes = append(w.Nodes, *n)
 	}

@@ -82,7 +82,7 @@ func TestFeed(t *testing.T) {
 			return failing.Load(), nil, errors.New("the pods are on strike")
 		})
 		failing.Store(true)
-		f := New(client, system)
+		f := New(client, system, time.Now)
 		var mu sync.Mutex
 		var seen []top.World
 		ctx, cancel := context.WithCancel(t.Context())
@@ -149,6 +149,14 @@ func TestFeed(t *testing.T) {
 		if after-before > 3 {
 			t.Errorf("%d repaints for what happened at once", after-before)
 		}
+		silent := lease("s-1")
+		silent.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+		if _, err := client.CoordinationV1().Leases(system).Update(t.Context(), silent, metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+		if w, _ := told(); !strings.Contains(w.Problem, "has not renewed its lease") {
+			t.Errorf("a lease that is not renewed is told as %q", w.Problem)
+		}
 		if _, err := client.CoordinationV1().Leases(system).Update(t.Context(), lease(""), metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -176,7 +184,7 @@ func TestUnreadableStatusStands(t *testing.T) {
 			open = append(open, watch.NewFake())
 			return true, open[len(open)-1], nil
 		})
-		f := New(client, system)
+		f := New(client, system, time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- f.Run(ctx, time.Second, func(top.World) {}) }()
@@ -237,7 +245,7 @@ func TestCrashIsAnError(t *testing.T) {
 		t.Run(strings.ReplaceAll(what, " ", "_"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset(node("a"), status(t, needed("a")), lease("s-1"))
-				f := New(client, system)
+				f := New(client, system, time.Now)
 				show := func(top.World) {}
 				if spoil == nil {
 					show = func(top.World) { panic("a fault") }
@@ -257,7 +265,7 @@ func TestCrashIsAnError(t *testing.T) {
 // pods, nodes and verdicts.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := New(nil, system)
+		f := New(nil, system, time.Now)
 		pods, nodes := map[string]*corev1.Pod{}, map[string]*corev1.Node{}
 		for range rapid.IntRange(0, 60).Draw(t, "changes") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
@@ -285,7 +293,7 @@ func TestSums(t *testing.T) {
 				pods[name] = is
 			}
 		}
-		fresh := New(nil, system)
+		fresh := New(nil, system, time.Now)
 		for _, name := range slices.Sorted(maps.Keys(nodes)) {
 			fresh.node(nil, nodes[name])
 		}
@@ -300,7 +308,7 @@ func TestSums(t *testing.T) {
 
 // BenchmarkFeed is what a view of 5,000 nodes with 100,000 pods is told after one node has changed.
 func BenchmarkFeed(b *testing.B) {
-	f := New(nil, system)
+	f := New(nil, system, time.Now)
 	for i := range 5000 {
 		name := fmt.Sprintf("ip-10-%d-%d", i/256, i%256)
 		f.node(nil, node(name))

@@ -65,9 +65,10 @@ func (f *Feed) whoLeads(ctx context.Context) {
 		f.report("lease", err)
 		news := false
 		f.locked(func() {
-			was := f.old()
 			f.leader = leader
-			news = f.old() != was // renewals are none
+			old := f.old()
+			news = old != f.toldOld // renewals are none
+			f.toldOld = old
 		})
 		if news {
 			f.tell(func() {})
