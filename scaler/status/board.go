@@ -25,6 +25,9 @@ const (
 	// verdictsEvery is the least time between two writes for verdicts of which the page says nothing:
 	// in a large cluster one of some node changes all the time, and everybody who watches gets all.
 	verdictsEvery = time.Minute
+	// refreshEvery is how often it is written though nothing has changed: somebody may have deleted it, or
+	// written to it.
+	refreshEvery = 10 * time.Minute
 	// postTime is how long one write may take.
 	postTime = 5 * time.Second
 )
@@ -58,8 +61,8 @@ func (b *Board) Post(draw func() statuspage.Status) {
 	}
 }
 
-// Run writes what is posted until ctx ends: on change only, and at most every five seconds, or every
-// minute where the page stays as it is. Five seconds is also how often it is drawn: of a large cluster it takes a while. What
+// Run writes what is posted until ctx ends: on change, and every ten minutes, but at most every five
+// seconds, or every minute where the page stays as it is. Five seconds is also how often it is drawn: of a large cluster it takes a while. What
 // could not be written is tried again then.
 func (b *Board) Run(ctx context.Context) {
 	var written content
@@ -68,6 +71,7 @@ func (b *Board) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-b.fresh:
+		case <-time.After(refreshEvery):
 		}
 		if err := b.post(ctx, &written); err != nil && ctx.Err() == nil {
 			b.logger.Warn("status not written", "err", err)
@@ -105,6 +109,9 @@ func (b *Board) post(ctx context.Context, written *content) error {
 	b.mu.Lock()
 	draw := b.latest
 	b.mu.Unlock()
+	if draw == nil {
+		return nil // nothing was posted since this replica leads
+	}
 	status := draw()
 	page := status.Page
 	page.Leader, page.Version = b.leader, telemetry.Version()
@@ -113,10 +120,11 @@ func (b *Board) post(ctx context.Context, written *content) error {
 		return fmt.Errorf("encoding the status: %w", err)
 	}
 	verdicts, err := status.Verdicts.Encode()
-	if err != nil || text == written.page && bytes.Equal(verdicts, written.verdicts) {
+	age := time.Since(written.at)
+	if err != nil || text == written.page && bytes.Equal(verdicts, written.verdicts) && age < refreshEvery {
 		return err
 	}
-	if text == written.page && time.Since(written.at) < verdictsEvery {
+	if text == written.page && age < verdictsEvery {
 		b.again()
 		return nil
 	}

@@ -265,6 +265,32 @@ func TestBoardWritesOnChange(t *testing.T) {
 	})
 }
 
+// A page that somebody deleted is there again after a while, though nothing has changed or been posted.
+func TestBoardIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		maps := client.CoreV1().ConfigMaps(ours)
+		b := NewBoard(maps, "me", slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { b.Run(ctx); close(done) }()
+		defer func() { cancel(); <-done }()
+		time.Sleep(2 * refreshEvery)
+		if n := len(client.Actions()); n != 0 {
+			t.Errorf("%d calls for nothing", n)
+		}
+		b.Post(func() statuspage.Status { return statuspage.Status{Page: statuspage.Page{Doing: []string{"a"}}} })
+		time.Sleep(time.Minute)
+		if err := maps.Delete(ctx, contract.ConfigMapStatus, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(refreshEvery)
+		if _, err := maps.Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What the page has no room for is written when it changes, too, a minute later at most, and a status is drawn no
 // more often than it may be written.
 func TestBoardWritesVerdicts(t *testing.T) {
