@@ -83,6 +83,7 @@ var groupWords = table[groupDraft]{
 	"unobserved": func(d *groupDraft, _ string) error { d.Observed = false; return nil }, // no more
 	"suspended":  setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":      setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
+	"faultless":  func(d *groupDraft, _ string) error { d.Faults = nil; return nil },
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {
 		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
 	}),

@@ -100,11 +100,13 @@ func completed(taught, before, now fleet.NodeTemplate) fleet.NodeTemplate {
 }
 
 // recall has new nodes have what the last ones of the group had beyond its definition, if that
-// is still the one that they came of.
+// is still the one that they came of. One that is read in part says nothing of that.
 func (d *Templates) recall(g *cluster.Group) {
 	lesson, known := d.State.Lessons[g.Name]
 	if !known || lesson.Of != d.defined(g) {
-		delete(d.State.Lessons, g.Name)
+		if len(g.Faults) == 0 {
+			delete(d.State.Lessons, g.Name)
+		}
 		return
 	}
 	for i := range g.NodeTemplates {
