@@ -70,8 +70,8 @@ func (s Supply) Next(opened []int) []int {
 
 // Pack puts pods onto new nodes, at most so many: pods of greater priority first, then the
 // largest, those of one class as they come, each at the first node that it fits. If
-// there is none, a node is opened of the first supply that has one for it. Those for which none is
-// opened are asked again when all others have theirs. The new nodes stay open. Each pod on a new node may open a place there, among those that are
+// there is none, a node is opened of the first supply that has one for it. Those for which none may be
+// opened come last. The new nodes stay open. Each pod on a new node may open a place there, among those that are
 // there, to a pod that goes where others are or spreads evenly with them: such a pod asks
 // these first.
 //
@@ -105,17 +105,16 @@ func (c *Cluster) pack(order []stretch, there []*Place, most int, supplies []Sup
 	for i, s := range supplies {
 		p.sources[i] = newSource(i, s)
 	}
-	var fill []stretch
+	var others []stretch
 	for _, s := range order {
-		rest := p.each(s.pods, p.seat)
-		if len(rest) > 0 && !slices.ContainsFunc(p.sources, func(from *source) bool { return from.opens(s.class) }) {
-			fill = append(fill, stretch{batch: s.batch, pods: rest})
+		if !slices.ContainsFunc(p.sources, func(from *source) bool { return from.opens(s.class) }) {
+			others = append(others, s)
 			continue
 		}
-		p.left = append(p.left, rest...)
+		p.left = append(p.left, p.each(s.pods, func(t Tenant) bool { return p.find(t) || p.open(t) })...)
 	}
-	for _, s := range fill {
-		p.left = append(p.left, p.each(s.pods, func(t Tenant) bool { return p.row.Seat(t) != nil })...)
+	for _, s := range others {
+		p.left = append(p.left, p.each(s.pods, p.find)...)
 	}
 	return Packing{Places: p.row.places, From: p.from, Seats: p.seats, Left: p.left}
 }
@@ -150,17 +149,19 @@ type packer struct {
 	left  []Tenant
 }
 
-// seat finds a seat for the pod, at a new node if need be.
-func (p *packer) seat(t Tenant) bool {
+// find finds a seat for the pod where there is one.
+func (p *packer) find(t Tenant) bool {
 	if len(p.row.places) > 0 && t.Class.Follows() {
 		if at := p.there.Seat(t); at != nil {
 			p.seats = append(p.seats, Seat{t, at})
 			return true
 		}
 	}
-	if p.row.Seat(t) != nil {
-		return true
-	}
+	return p.row.Seat(t) != nil
+}
+
+// open opens a node for the pod.
+func (p *packer) open(t Tenant) bool {
 	fresh, from := p.openFor(t)
 	p.row.add(fresh...)
 	for range fresh {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -305,6 +306,16 @@ func launchedCPUs(s fleet.Snapshot, got plan.Plan) float64 {
 	}
 	for g := range action.Only[action.Grow](got.Actions) {
 		sum += each[g.Group] * float64(g.To-g.From)
+	}
+	return sum
+}
+
+// hourly is what the nodes that a plan launches cost in an hour, in dollars.
+func hourly(s fleet.Snapshot, got plan.Plan) float64 {
+	sum := 0.0
+	for g := range action.Only[action.Grow](got.Actions) {
+		i := slices.IndexFunc(s.Groups, func(of fleet.Group) bool { return of.Name == g.Group })
+		sum += s.Groups[i].Price() * float64(g.To-g.From)
 	}
 	return sum
 }

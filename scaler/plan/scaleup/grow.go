@@ -347,20 +347,24 @@ func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
 	return groups
 }
 
-// supplies are where the new nodes of groups come from. Similar groups that are worse than the best
-// are for pods that it does not take, or not now, as others are there: what it cannot launch is
-// decided anew.
+// supplies are where the new nodes of groups come from. Pods that the best takes go along with the first
+// class, or decide for themselves. From similar groups that are worse come nodes alone for pods that
+// spread or follow others, and perhaps need them: what the best cannot launch is decided anew, and the
+// best's pods would fill what others need them for.
 func (d *ScaleUp) supplies(groups []*cluster.Group, first *fit.Class, weighed []*cluster.Group) []fit.Supply {
-	var supplies []fit.Supply
-	for i, g := range groups {
+	best := d.supply(groups[0], first, weighed)
+	supplies := []fit.Supply{best}
+	for i, g := range groups[1:] {
 		s := d.supply(g, first, weighed)
 		if !d.Policy.BalanceSimilar {
-			s.Rank = i
+			s.Rank = i + 1
 		}
-		if goes := s.Opens; s.Rank > 0 && d.better(groups[0], g) {
-			s.Opens = func(c *fit.Class) bool {
-				return (goes == nil || goes(c)) && (c.Follows() || !d.Fit.MayTake(c, supplies[0].Template))
+		goes, worse := s.Opens, s.Rank > 0 && d.better(groups[0], g)
+		s.Opens = func(c *fit.Class) bool {
+			if goes != nil && !goes(c) || worse && !c.Follows() {
+				return false
 			}
+			return best.Opens == nil || best.Opens(c) || !d.Fit.MayTake(c, best.Template)
 		}
 		supplies = append(supplies, s)
 	}
