@@ -78,6 +78,7 @@ func (w *Watcher) hear(ctx context.Context, s notice.Source, before said) said {
 	now.silent = unanswered(err)
 	switch {
 	case errors.Is(err, ErrAbsent):
+		w.complain(s.Path, nil)
 		if now.missing++; now.missing >= s.Missing {
 			now.notices, now.understood = nil, true
 		}
@@ -101,7 +102,11 @@ func (w *Watcher) hear(ctx context.Context, s notice.Source, before said) said {
 // leaveOut leaves out the notices that are over by the history. If that does not answer
 // now, or is missing, what it said before holds. The error says that it was not understood.
 func (w *Watcher) leaveOut(ctx context.Context, s notice.Source, now *said) error {
-	if s.History == nil || len(now.notices) == 0 {
+	if s.History == nil {
+		return nil
+	}
+	if len(now.notices) == 0 {
+		w.complain(s.History.Path, nil) // it is not asked
 		return nil
 	}
 	answer, err := w.ask(ctx, string(s.History.Path))
@@ -119,6 +124,7 @@ func (w *Watcher) leaveOut(ctx context.Context, s notice.Source, now *said) erro
 		now.notices, _ = s.History.Without(now.notices, now.history)
 	}
 	if errors.Is(err, ErrAbsent) {
+		w.complain(s.History.Path, nil)
 		return nil
 	}
 	return err

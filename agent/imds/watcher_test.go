@@ -716,6 +716,10 @@ func TestWatcherUnread(t *testing.T) {
 		"a portal answers":         {func(s *service) { s.bodies[pathInstanceID] = "<html>" }, `"<html>" is none`},
 		"one path is broken":       {func(s *service) { s.status[state] = http.StatusInternalServerError }, state},
 		"one path is not to parse": {func(s *service) { s.bodies[scheduled] = "<html>" }, scheduled},
+		"one that is then absent":  {func(s *service) { s.bodies[action] = "<html>" }, action},
+		"the history, of an event that is over then": {func(s *service) {
+			s.bodies[scheduled], s.bodies[history] = reboot("e1", "active"), "<html>"
+		}, history},
 	} {
 		t.Run(trouble, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -733,6 +737,7 @@ func TestWatcherUnread(t *testing.T) {
 				s.change(func() { s.mute, s.status = false, map[string]int{} })
 				s.put(pathInstanceID, "i-1")
 				s.put(scheduled, "[]")
+				s.change(func() { delete(s.bodies, action) })
 				w.after(3 * time.Hour)
 				w.told(2, c.told)
 				if n := w.logged("works again"); n != 1 {

@@ -151,7 +151,7 @@ func (p *printer) group(g fleet.Group) {
 	if r := g.Replacement; r != nil {
 		words = append(words, printReplacement(*r))
 	}
-	words = append(words, said("template", g.Template), flag("mixed", g.Mixed))
+	words = append(words, said("template", g.Template), flag("mixed", g.Mixed), flag("spot", g.Spot))
 	for _, h := range g.Hooks {
 		words = append(words, printHook(h))
 	}

@@ -60,6 +60,7 @@ var groupWords = table[groupDraft]{
 	"template":  setter(text, func(d *groupDraft, v string) { d.Template = v }),
 	"image":     setter(text, func(d *groupDraft, v string) { d.shape.Image = v }),
 	"mixed":     func(d *groupDraft, _ string) error { d.Mixed = true; return nil },
+	"spot":      func(d *groupDraft, _ string) error { d.Spot = true; return nil },
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
 	// uncountable: its capacity is not counted in instances.
 	"uncountable": func(d *groupDraft, _ string) error { d.Uncountable = true; return nil },

@@ -21,9 +21,12 @@ func TestNotAhead(t *testing.T) {
 	}
 	s.Launches, s.Promises = map[string]Launch{"after": {At: after}}, map[string]Promise{"before": {At: before}, "after": {At: after}}
 	s.Recognition.Asked, s.Recognition.Launched = map[string]Asked{"after": {At: after}}, map[string]time.Time{"after": after}
+	s.Recognition.Ended, s.Recognition.Left = map[string]Ended{"after": {At: after}}, map[string]time.Time{"after": after}
+	s.CutIn = map[string]CutIn{"after": {At: after}}
 	cut := s.NotAhead(now)
 	for name, at := range map[string]time.Time{
 		"a launch": cut.Launches["after"].At, "a promise": cut.Promises["after"].At, "what was asked": cut.Recognition.Asked["after"].At, "what was launched": cut.Recognition.Launched["after"],
+		"an end": cut.Recognition.Ended["after"].At, "what left": cut.Recognition.Left["after"], "a cut-in": cut.CutIn["after"].At,
 	} {
 		if !at.Equal(now) {
 			t.Errorf("%s: %v", name, at)

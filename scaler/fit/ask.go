@@ -70,7 +70,8 @@ func (c *Cluster) holds(m *member, p *Place) bool {
 // in other ways, and what names hosts is asked of a place.
 func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 	for _, a := range m.asks {
-		if a.n > l.room.at(a.resource) && m.own == nil {
+		routed := m.own != nil && c.lore.serves(c.lore.names.names[a.resource])
+		if a.n > l.room.at(a.resource) && !routed {
 			return false
 		}
 	}

@@ -269,7 +269,7 @@ func (d *Cluster) WhyNotReplaced(g *Group) verdict.Details {
 		return verdict.Say("its launches are in back-off")
 	case g.IsSuspended(ProcessLaunch):
 		return verdict.Say("its process Launch is suspended")
-	case g.Owed() > 0 || len(d.Unregistered(g)) > 0:
+	case g.Owed() > 0 || g.Ended > g.Lowered || len(d.Unregistered(g)) > 0:
 		return verdict.Say("others of it are upcoming")
 	}
 	return nil

@@ -80,12 +80,13 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 }
 
 // quiet reports whether no pod waits that could get a node, whether no node is upcoming or taken
-// from us with pods on it, and whether no drain has failed. Pods that get none now, pods of namespaces
-// that ask for more than an evaluation considers, and drains that stand still do not count: one of them
-// would put off every replacement for good.
+// from us with pods on it, and whether no drain has failed. Pods that no group with room would take,
+// pods of namespaces that ask for more than an evaluation considers, and drains that stand still do not
+// count: one of them would put off every replacement for good. One of a gang does, as it might take the
+// new node.
 func (r *nodeSearch) quiet() bool {
 	settled := []verdict.Reason{
-		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled, verdict.PodGated, verdict.PodExpendable,
+		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGated, verdict.PodExpendable,
 		verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent,
 	}
 	if slices.ContainsFunc(r.PodVerdicts, func(v *verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {

@@ -236,6 +236,7 @@ func (r *nodeSearch) outlasts(c *candidate, p *fleet.Pod) bool {
 	if c.task == nil {
 		c.task = verdict.Say("pod {pod} is in its grace period until {until}", verdict.Pod(p.Key()), verdict.Until(until))
 	}
+	c.stuck = c.stuck || r.ripe(c)
 	return true
 }
 

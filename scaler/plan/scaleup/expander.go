@@ -51,28 +51,39 @@ func (d *ScaleUp) best(options []option) option {
 // differ by less are told apart by how pods fill them.
 const clearly = 1.25
 
-// better reports whether people prefer a group to another one, whether its nodes clearly cost less
-// for what they have or, where prices are not known, whether the other's alone have GPUs.
+// better reports whether people prefer a group to another one, or its nodes clearly cost less for what
+// they have. Where their prices do not compare, as one is not known or that of the dearest of several
+// types, it is better without GPUs, or on spot.
 func (d *ScaleUp) better(g, than *cluster.Group) bool {
 	if a, b := d.tierOf(g), d.tierOf(than); a != b {
 		return a < b
 	}
-	each := func(g *cluster.Group) float64 {
-		has := g.NodeTemplates[0].Allocatable
-		return g.Price() / cluster.Work(has.Cpu().MilliValue(), has.Memory().Value())
-	}
-	if a, b := each(g), each(than); a > 0 && b > 0 {
+	if a, b := priceForWork(g), priceForWork(than); a > 0 && b > 0 {
 		return a*clearly < b
 	}
-	hasGPUs := func(g *cluster.Group) bool {
-		for name, q := range g.NodeTemplates[0].Allocatable {
-			if cluster.IsGPU(name) && !q.IsZero() {
-				return true
-			}
-		}
-		return false
+	if a, b := hasGPUs(g), hasGPUs(than); a != b {
+		return b
 	}
-	return hasGPUs(than) && !hasGPUs(g)
+	return g.Spot && !than.Spot
+}
+
+// priceForWork is what a new node costs for each cpu that it has, or the memory that costs as much; 0
+// where that is not known.
+func priceForWork(g *cluster.Group) float64 {
+	if ofSeveralTypes(g) {
+		return 0
+	}
+	has := g.NodeTemplates[0].Allocatable
+	return g.Price() / cluster.Work(has.Cpu().MilliValue(), has.Memory().Value())
+}
+
+func hasGPUs(g *cluster.Group) bool {
+	for name, q := range g.NodeTemplates[0].Allocatable {
+		if cluster.IsGPU(name) && !q.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // tierOf is which of the priorities a group has, from 0 for the highest.
@@ -140,11 +151,11 @@ func (d *ScaleUp) newOption(g *cluster.Group, packing fit.Packing) option {
 	return o
 }
 
-// ofSeveralTypes reports whether the group's mixed instances policy names more than one: such a node
+func (o option) ofSeveralTypes() bool { return ofSeveralTypes(o.group) }
+
+// ofSeveralTypes reports whether a group's mixed instances policy names more than one: such a node
 // template has none.
-func (o option) ofSeveralTypes() bool {
-	return o.group.Mixed && o.group.NodeTemplates[0].InstanceType == ""
-}
+func ofSeveralTypes(g *cluster.Group) bool { return g.Mixed && g.NodeTemplates[0].InstanceType == "" }
 
 func (o option) waste() float64 { return o.free }
 
