@@ -19,12 +19,29 @@ func (s State) NotAhead(now time.Time) State {
 	cutDates(&s.CutIn, now, func(c *CutIn) *time.Time { return &c.At })
 	cutDates(&s.Recognition.Asked, now, func(a *Asked) *time.Time { return &a.At })
 	cutDates(&s.Recognition.Ended, now, func(e *Ended) *time.Time { return &e.At })
+	cutDates(&s.StandIns, now, func(d *LoneDrain) *time.Time { return &d.Excluded })
+	cutDates(&s.StandIns, now, func(d *LoneDrain) *time.Time { return &d.Emptied })
+	for node, d := range s.StandIns {
+		if cutDates(&d.Evicted, now, func(e *LoneEviction) *time.Time { return &e.At }) {
+			s.StandIns = maps.Clone(s.StandIns)
+			s.StandIns[node] = d
+		}
+	}
+	if r := s.Replacement; r != nil && (r.Found.After(now) || r.Launched.After(now)) {
+		cut := *r
+		cut.Until = cut.Until.Add(-max(0, r.Launched.Sub(now)))
+		for _, at := range []*time.Time{&cut.Found, &cut.Launched} {
+			if at.After(now) {
+				*at = now
+			}
+		}
+		s.Replacement = &cut
+	}
 	return s
 }
 
-// cutDates sets the dates of a map that lie ahead to now, in a copy of it.
-func cutDates[V any](of *map[string]V, now time.Time, date func(*V) *time.Time) {
-	copied := false
+// cutDates sets the dates of a map that lie ahead to now, in a copy of it; it says whether there are any.
+func cutDates[V any](of *map[string]V, now time.Time, date func(*V) *time.Time) (copied bool) {
 	for key, v := range *of {
 		at := date(&v)
 		if !at.After(now) {
@@ -36,4 +53,5 @@ func cutDates[V any](of *map[string]V, now time.Time, date func(*V) *time.Time) 
 		*at = now
 		(*of)[key] = v
 	}
+	return copied
 }

@@ -166,16 +166,16 @@ func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
 		return d.withoutNode(p)
 	}
 	pod, occupied := p.Node.Occupied(d.Now)
-	switch {
-	case p.Node.Mark != "" && occupied: // it has come since, and may be unreported
+	switch over := p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready; { // it was drained, or is switched off
+	case over && occupied: // the pod has come since, and may be unreported
 		return d.outOfTime(p, pod)
-	case p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready:
-		return release{why: "its node is empty"}, !occupied // it was drained, or is switched off
+	case over:
+		return release{why: "its node is empty"}, true
 	}
 	report, answered := p.Answered()
 	switch {
-	case answered && report.Phase == contract.PhaseDrained:
-		return release{why: "its node is drained"}, !occupied
+	case answered && report.Phase == contract.PhaseDrained && !occupied: // else a pod came, and its agent may be gone
+		return release{why: "its node is drained"}, true
 	case answered && report.Phase == contract.PhaseFailed && !occupied:
 		return release{why: "its drain failed, and its node is empty all the same"}, true
 	case answered && report.Phase == contract.PhaseFailed:

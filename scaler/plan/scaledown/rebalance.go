@@ -38,8 +38,8 @@ func (d *ScaleDown) BalanceZones() {
 			continue
 		}
 		g.Uneven = d.uneven(g)
-		done := asked && at.IsZero()
-		if g.Uneven == nil || !d.Policy.SuspendAZRebalance || done {
+		done, ours := asked && at.IsZero(), g.Recognised && !g.Foreign && g.Held == ""
+		if g.Uneven == nil || !d.Policy.SuspendAZRebalance || done || !ours {
 			continue
 		}
 		if due := at.Add(suspendAgain); asked && d.Now.Before(due) {
@@ -78,7 +78,7 @@ func (d *ScaleDown) uneven(g *cluster.Group) []string {
 
 // byZone counts the instances that the group will have: those that live, without the
 // ones that we end, and with those that we launch in a zone of our choice. What Auto
-// Scaling launches by itself it launches where there are fewest.
+// Scaling launches by itself, it launches where there are fewest.
 func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 	goes := map[string]bool{}
 	for _, n := range g.Nodes {
@@ -105,12 +105,15 @@ func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 			count[a.Zone] += a.Count
 		}
 	}
+	stay := 0
 	for i := range g.Instances {
 		i := &g.Instances[i]
 		if i.Live() && !goes[i.ID] {
 			count[i.Zone]++
+			stay++
 		}
 	}
+	free = max(free, g.Min-stay) // what goes at the minimum is replaced
 	for range free {
 		count[slices.MinFunc(g.Zones, func(a, b string) int { return cmp.Compare(count[a], count[b]) })]++
 	}

@@ -103,7 +103,9 @@ func (r *nodeSearch) quiet() bool {
 	return !slices.ContainsFunc(r.Nodes, func(n *cluster.Node) bool {
 		if n.Stage == cluster.Draining || n.Stage == cluster.Unready {
 			_, occupied := n.Occupied(r.Now)
-			return occupied && !(n.Stage == cluster.Draining && r.Stuck(n))
+			_, held := contract.Held(n.Annotations)
+			stays := n.Stage == cluster.Unready && (held || !r.Policy.ScaleDownUnready) || n.Stage == cluster.Draining && r.Stuck(n)
+			return occupied && !stays
 		}
 		if n.Stage == cluster.ScalingDown && !n.Cancelled && r.Stuck(n) {
 			return false

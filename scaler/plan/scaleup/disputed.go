@@ -21,18 +21,25 @@ const (
 )
 
 // dispute turns the verdict of a pod that has room on a node, as far as we know, and that
-// kube-scheduler has long left waiting. It triggers no scale-up, as the next would have room for it
-// just as little. People have to act.
+// kube-scheduler has long left waiting, or fails to bind. It triggers no scale-up, as the next would
+// have room for it just as little. People have to act.
 func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	p := s.Pod.Pod
-	if s.Reason != verdict.PodFitsNode || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged.Time()) < doubtful || len(d.State.Disputed) >= mostDisputed {
+	left := p.Scheduling == fleet.Unschedulable && d.Now.Sub(p.Judged.Time()) >= doubtful
+	failed := p.Scheduling == fleet.Unjudged && d.Now.Sub(p.Created.Time()) >= disputedAfter
+	if s.Reason != verdict.PodFitsNode || !left && !failed {
 		return s
 	}
 	since, known := d.Given.Disputed[string(p.UID)]
-	if !known {
+	switch {
+	case len(d.State.Disputed) >= mostDisputed:
+		since, _ = d.disputedSince(p)
+	case !known:
 		since = d.Now
+		fallthrough
+	default:
+		d.State.Disputed[string(p.UID)] = since
 	}
-	d.State.Disputed[string(p.UID)] = since
 	if due := since.Add(disputedAfter); d.Now.Before(due) {
 		d.Clock.At(due)
 		return s
@@ -43,8 +50,18 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	return s
 }
 
+// disputedSince is since when a pod counts as disputed. Of more than are remembered, whosever they are,
+// it is since it had long been waiting.
+func (d *ScaleUp) disputedSince(p *fleet.Pod) (since time.Time, is bool) {
+	since, is = d.State.Disputed[string(p.UID)]
+	if is || len(d.State.Disputed) < mostDisputed {
+		return since, is
+	}
+	return max(p.Judged, p.Created).Time().Add(disputedAfter), true
+}
+
 // LeftWaiting reports whether the pod is reported to people by now.
 func (d *ScaleUp) LeftWaiting(p *fleet.Pod) bool {
-	since, known := d.State.Disputed[string(p.UID)]
-	return known && !d.Now.Before(since.Add(disputedAfter))
+	since, is := d.disputedSince(p)
+	return is && !d.Now.Before(since.Add(disputedAfter))
 }
