@@ -82,7 +82,10 @@ func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 // and by static demands alone. It costs less than Takes.
 func (c *Cluster) MayTake(class *Class, looks []*NodeTemplate) bool {
 	m := c.member(class)
-	return slices.ContainsFunc(looks, func(l *NodeTemplate) bool { return c.couldHold(m, l) })
+	return slices.ContainsFunc(looks, func(l *NodeTemplate) bool {
+		c.steps++
+		return c.couldHold(m, l)
+	})
 }
 
 // Takes reports whether a new node of one of these templates would take the class.

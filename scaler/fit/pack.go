@@ -107,6 +107,7 @@ func (c *Cluster) pack(order []stretch, there []*Place, most int, supplies []Sup
 	}
 	var others []stretch
 	for _, s := range order {
+		c.ration.Ask(s.pods[0].Pod.Namespace) // whose the work is to find out who opens nodes
 		if !slices.ContainsFunc(p.sources, func(from *source) bool { return from.opens(s.class) }) {
 			others = append(others, s)
 			continue

@@ -195,9 +195,10 @@ func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
 // along where they fit.
 func (d *ScaleUp) options(able []*cluster.Group, left []fit.Tenant, there []*fit.Place) []option {
 	var options []option
+	others := d.unweighed(able)
 	for _, g := range able {
 		over, start := d.Expect(g), d.Fit.Fork()
-		supply := d.supply(g, left[0].Class, able)
+		supply := d.supply(g, left[0].Class, others)
 		packing := d.Fit.Pack(left, there, supply.Limit, supply)
 		if len(packing.Places) > 0 {
 			options = append(options, d.newOption(g, packing))
@@ -219,27 +220,35 @@ func (d *ScaleUp) able(class *fit.Class) []*cluster.Group {
 	return groups
 }
 
+// unweighed are the other groups that have room.
+func (d *ScaleUp) unweighed(able []*cluster.Group) []*cluster.Group {
+	return slices.DeleteFunc(slices.Clone(d.Groups), func(g *cluster.Group) bool {
+		room, _ := seats.Room(g)
+		return room <= 0 || slices.Contains(able, g)
+	})
+}
+
 // supply is where the new nodes of a group come from that the first class needs. Others go along, but
 // for those that a better group may take that was not weighed for the first: a pod that needs a dear
 // group must not take those along that do not.
-func (d *ScaleUp) supply(g *cluster.Group, first *fit.Class, weighed []*cluster.Group) fit.Supply {
+func (d *ScaleUp) supply(g *cluster.Group, first *fit.Class, unweighed []*cluster.Group) fit.Supply {
 	room, _ := seats.Room(g)
 	s := seats.Supply(g, room)
-	var others []*fit.NodeTemplate
-	for _, other := range d.Groups {
-		if room, _ := seats.Room(other); room > 0 && !slices.Contains(weighed, other) && d.better(other, g) {
+	var better []*fit.NodeTemplate
+	for _, other := range unweighed {
+		if d.better(other, g) {
 			looks, _ := launch.Open(other)
-			others = append(others, looks...)
+			better = append(better, looks...)
 		}
 	}
-	if len(others) == 0 {
+	if len(better) == 0 {
 		return s
 	}
 	known := map[*fit.Class]bool{first: true}
 	s.Opens = func(c *fit.Class) bool {
 		goes, asked := known[c]
 		if !asked {
-			goes = !d.Fit.MayTake(c, others)
+			goes = !d.Fit.MayTake(c, better)
 			known[c] = goes
 		}
 		return goes
@@ -271,7 +280,7 @@ func (d *ScaleUp) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant
 		return pods, false
 	}
 	groups := d.likeTheBest(options)
-	supplies := d.supplies(groups, pods[0].Class, able)
+	supplies := d.supplies(groups, pods[0].Class, d.unweighed(able))
 	most, _ := d.Totals.Room(groups[0])
 	defer d.Expect(groups...)()
 	start := d.Fit.Fork()
@@ -351,11 +360,11 @@ func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
 // class, or decide for themselves. From similar groups that are worse come nodes alone for pods that
 // spread or follow others, and perhaps need them: what the best cannot launch is decided anew, and the
 // best's pods would fill what others need them for.
-func (d *ScaleUp) supplies(groups []*cluster.Group, first *fit.Class, weighed []*cluster.Group) []fit.Supply {
-	best := d.supply(groups[0], first, weighed)
+func (d *ScaleUp) supplies(groups []*cluster.Group, first *fit.Class, unweighed []*cluster.Group) []fit.Supply {
+	best := d.supply(groups[0], first, unweighed)
 	supplies := []fit.Supply{best}
 	for i, g := range groups[1:] {
-		s := d.supply(g, first, weighed)
+		s := d.supply(g, first, unweighed)
 		if !d.Policy.BalanceSimilar {
 			s.Rank = i + 1
 		}
