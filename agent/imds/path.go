@@ -81,6 +81,9 @@ func (w *Watcher) hear(ctx context.Context, s notice.Source, before said) said {
 		w.complain(s.Path, nil)
 		if now.missing++; now.missing >= s.Missing {
 			now.notices, now.understood = nil, true
+			if s.History != nil {
+				w.complain(s.History.Path, nil) // it is not asked
+			}
 		}
 		return now
 	case err != nil:

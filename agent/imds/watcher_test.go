@@ -736,8 +736,7 @@ func TestWatcherUnread(t *testing.T) {
 				w.told(2, c.told)
 				s.change(func() { s.mute, s.status = false, map[string]int{} })
 				s.put(pathInstanceID, "i-1")
-				s.put(scheduled, "[]")
-				s.change(func() { delete(s.bodies, action) })
+				s.change(func() { delete(s.bodies, action); delete(s.bodies, scheduled) })
 				w.after(3 * time.Hour)
 				w.told(2, c.told)
 				if n := w.logged("works again"); n != 1 {

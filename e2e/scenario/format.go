@@ -369,7 +369,7 @@ func (p *printer) podAge(created fleet.Second) string {
 
 func (p *printer) podWords(pod *fleet.Pod) []string {
 	usual := NewWorld().newPod(pod.Key())
-	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated),
+	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated), flag("unbindable", pod.Scheduling == fleet.Unbindable),
 		said("nominated", pod.Nominated()), p.podAge(pod.Created), at("ends", pod.Deleted.Time())}
 	if pod.Scheduling != fleet.Unjudged {
 		if pod.Judged != fleet.SecondOf(p.s.Now) {

@@ -540,10 +540,12 @@ const (
 	Unschedulable
 	// Gated: the pod has scheduling gates and does not want a node yet.
 	Gated
+	// Unbindable: PodScheduled is False with reason SchedulerError, as when binding fails.
+	Unbindable
 )
 
 // schedulings are the reasons of the condition.
-var schedulings = [...]string{Unschedulable: corev1.PodReasonUnschedulable, Gated: corev1.PodReasonSchedulingGated}
+var schedulings = [...]string{Unschedulable: corev1.PodReasonUnschedulable, Gated: corev1.PodReasonSchedulingGated, Unbindable: corev1.PodReasonSchedulerError}
 
 func (s Scheduling) String() string { return schedulings[s] }
 

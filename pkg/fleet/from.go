@@ -46,8 +46,10 @@ func (p *Pod) condition(c *corev1.PodCondition) {
 			p.Scheduling = Unschedulable
 		case corev1.PodReasonSchedulingGated:
 			p.Scheduling = Gated
+		case corev1.PodReasonSchedulerError:
+			p.Scheduling = Unbindable
 		default:
-			return // SchedulerError and the like: not judged
+			return // not judged
 		}
 		p.Judged = SecondOf(c.LastTransitionTime.Time)
 	}

@@ -23,7 +23,8 @@ func TestPodFromReadsTheSchedulersWord(t *testing.T) {
 	}{
 		{"unschedulable", "", "Unschedulable", corev1.ConditionFalse, Unschedulable},
 		{"gated", "", "SchedulingGated", corev1.ConditionFalse, Gated},
-		{"the scheduler stumbled", "", "SchedulerError", corev1.ConditionFalse, Unjudged},
+		{"the scheduler stumbled", "", "SchedulerError", corev1.ConditionFalse, Unbindable},
+		{"something else", "", "Other", corev1.ConditionFalse, Unjudged},
 		{"bound since", "n1", "Unschedulable", corev1.ConditionFalse, Unjudged},
 		{"placed", "", "", corev1.ConditionTrue, Unjudged},
 	} {

@@ -22,7 +22,9 @@ func (s State) NotAhead(now time.Time) State {
 	cutDates(&s.StandIns, now, func(d *LoneDrain) *time.Time { return &d.Excluded })
 	cutDates(&s.StandIns, now, func(d *LoneDrain) *time.Time { return &d.Emptied })
 	for node, d := range s.StandIns {
-		if cutDates(&d.Evicted, now, func(e *LoneEviction) *time.Time { return &e.At }) {
+		asked := cutDates(&d.Evicted, now, func(e *LoneEviction) *time.Time { return &e.At })
+		left := cutDates(&d.Evicted, now, func(e *LoneEviction) *time.Time { return &e.Left })
+		if asked || left {
 			s.StandIns = maps.Clone(s.StandIns)
 			s.StandIns[node] = d
 		}

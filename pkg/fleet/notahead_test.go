@@ -23,12 +23,12 @@ func TestNotAhead(t *testing.T) {
 	s.Recognition.Asked, s.Recognition.Launched = map[string]Asked{"after": {At: after}}, map[string]time.Time{"after": after}
 	s.Recognition.Ended, s.Recognition.Left = map[string]Ended{"after": {At: after}}, map[string]time.Time{"after": after}
 	s.CutIn = map[string]CutIn{"after": {At: after}}
-	s.StandIns = map[string]LoneDrain{"after": {Excluded: before, Emptied: after, Evicted: map[string]LoneEviction{"after": {At: after}}}}
+	s.StandIns = map[string]LoneDrain{"after": {Excluded: before, Emptied: after, Evicted: map[string]LoneEviction{"after": {At: before, Left: after}}}}
 	s.Replacement = &NodeReplacement{Found: before, Launched: after, Until: after.Add(time.Minute)}
 	cut := s.NotAhead(now)
 	for name, at := range map[string]time.Time{
 		"a launch": cut.Launches["after"].At, "a promise": cut.Promises["after"].At, "what was asked": cut.Recognition.Asked["after"].At, "what was launched": cut.Recognition.Launched["after"],
-		"what was emptied": cut.StandIns["after"].Emptied, "an eviction": cut.StandIns["after"].Evicted["after"].At,
+		"what was emptied": cut.StandIns["after"].Emptied, "an eviction": cut.StandIns["after"].Evicted["after"].Left,
 		"a replacement": cut.Replacement.Launched, "its end, but for a minute": cut.Replacement.Until.Add(-time.Minute),
 		"an end": cut.Recognition.Ended["after"].At, "what left": cut.Recognition.Left["after"], "a cut-in": cut.CutIn["after"].At,
 	} {
@@ -47,7 +47,7 @@ func TestNotAhead(t *testing.T) {
 	if !cut.StandIns["after"].Excluded.Equal(before) || !cut.Replacement.Found.Equal(before) {
 		t.Errorf("what does not lie ahead is cut: %+v, %+v", cut.StandIns, cut.Replacement)
 	}
-	if !s.StandIns["after"].Evicted["after"].At.Equal(after) || !s.Replacement.Launched.Equal(after) || !s.GrownAt["after"].Equal(after) || !s.Launches["after"].At.Equal(after) || maps == 0 {
+	if !s.StandIns["after"].Evicted["after"].Left.Equal(after) || !s.Replacement.Launched.Equal(after) || !s.GrownAt["after"].Equal(after) || !s.Launches["after"].At.Equal(after) || maps == 0 {
 		t.Error("the state itself was changed")
 	}
 }

@@ -80,13 +80,12 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 }
 
 // quiet reports whether no pod waits that could get a node, whether no node is upcoming or taken
-// from us with pods on it, and whether no drain has failed. Pods that no group with room would take,
-// pods of namespaces that ask for more than an evaluation considers, and drains that stand still do not
-// count: one of them would put off every replacement for good. One of a gang does, as it might take the
-// new node.
+// from us with pods on it, and whether no drain has failed. Pods that get none now, pods of namespaces
+// that ask for more than an evaluation considers, and drains that stand still do not count: one of them
+// would put off every replacement for good.
 func (r *nodeSearch) quiet() bool {
 	settled := []verdict.Reason{
-		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGated, verdict.PodExpendable,
+		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled, verdict.PodGated, verdict.PodExpendable,
 		verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent,
 	}
 	if slices.ContainsFunc(r.PodVerdicts, func(v *verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
@@ -192,7 +191,33 @@ func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 func (r *nodeSearch) mayReplaceBy(g *cluster.Group) bool {
 	room, _ := seats.Room(g)
 	// Of a group above desired people want fewer nodes.
-	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.WhyReplacing(g) == nil && !r.Now.Before(r.State.ReplacementBackOffs[g.Name].Until)
+	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.WhyReplacing(g) == nil && !r.Now.Before(r.State.ReplacementBackOffs[g.Name].Until) && !r.tempts(g)
+}
+
+// tempts reports whether a pod for which nothing is launched may take a new node of the group: one of a
+// gang that gets none, or one that kube-scheduler leaves where we know of room.
+func (r *nodeSearch) tempts(g *cluster.Group) bool {
+	if r.tempted == nil {
+		waits := map[string]bool{}
+		for _, v := range r.PodVerdicts {
+			if v.Reason == verdict.PodGangDoesNotFit || v.Reason == verdict.PodNotScheduled {
+				waits[v.UID] = true
+			}
+		}
+		r.tempted = map[*fit.Class]bool{}
+		for _, p := range r.Unbound.Pods {
+			if waits[string(p.UID)] {
+				r.tempted[r.Fit.Tenant(p).Class] = true
+			}
+		}
+	}
+	looks := r.replacementTemplates(g)
+	for c := range r.tempted {
+		if r.Fit.MayTake(c, looks) {
+			return true
+		}
+	}
+	return false
 }
 
 // replacementTemplates are those that the next node of the group may have.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// doubtful is how long kube-scheduler must have called a pod Unschedulable for it to be a
-	// dispute at all: it may be about to try again.
+	// doubtful is how long kube-scheduler must have called a pod Unschedulable, or failed to bind it,
+	// for it to be a dispute at all: it may be about to try again.
 	doubtful = 30 * time.Second
 	// disputedAfter is how long a pod has had room by our reckoning until it is reported that it
 	// does not get there: kube-scheduler tries again within five minutes what it has put aside.
@@ -25,21 +25,15 @@ const (
 // have room for it just as little. People have to act.
 func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	p := s.Pod.Pod
-	left := p.Scheduling == fleet.Unschedulable && d.Now.Sub(p.Judged.Time()) >= doubtful
-	failed := p.Scheduling == fleet.Unjudged && d.Now.Sub(p.Created.Time()) >= disputedAfter
-	if s.Reason != verdict.PodFitsNode || !left && !failed {
+	left := p.Scheduling == fleet.Unschedulable || p.Scheduling == fleet.Unbindable
+	if s.Reason != verdict.PodFitsNode || !left || d.Now.Sub(p.Judged.Time()) < doubtful || len(d.State.Disputed) >= mostDisputed {
 		return s
 	}
 	since, known := d.Given.Disputed[string(p.UID)]
-	switch {
-	case len(d.State.Disputed) >= mostDisputed:
-		since, _ = d.disputedSince(p)
-	case !known:
+	if !known {
 		since = d.Now
-		fallthrough
-	default:
-		d.State.Disputed[string(p.UID)] = since
 	}
+	d.State.Disputed[string(p.UID)] = since
 	if due := since.Add(disputedAfter); d.Now.Before(due) {
 		d.Clock.At(due)
 		return s
@@ -50,18 +44,8 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	return s
 }
 
-// disputedSince is since when a pod counts as disputed. Of more than are remembered, whosever they are,
-// it is since it had long been waiting.
-func (d *ScaleUp) disputedSince(p *fleet.Pod) (since time.Time, is bool) {
-	since, is = d.State.Disputed[string(p.UID)]
-	if is || len(d.State.Disputed) < mostDisputed {
-		return since, is
-	}
-	return max(p.Judged, p.Created).Time().Add(disputedAfter), true
-}
-
 // LeftWaiting reports whether the pod is reported to people by now.
 func (d *ScaleUp) LeftWaiting(p *fleet.Pod) bool {
-	since, is := d.disputedSince(p)
-	return is && !d.Now.Before(since.Add(disputedAfter))
+	since, known := d.State.Disputed[string(p.UID)]
+	return known && !d.Now.Before(since.Add(disputedAfter))
 }
