@@ -89,7 +89,7 @@ type answered struct {
 
 // holds reports whether another evaluation would see and decide the same.
 func (a *answered) holds(now time.Time, version uint64, state fleet.State) bool {
-	return a != nil && a.version == version && now.Sub(a.at) < distrust &&
+	return a != nil && a.version == version && !now.Before(a.at) && now.Sub(a.at) < distrust &&
 		(a.wake.IsZero() || now.Before(a.wake)) && fleet.Equal(a.state, state)
 }
 
@@ -208,6 +208,11 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		this.snapshot.Faults = append(slices.Clip(snapshot.Faults), faultOf(unwritten))
 	}
 	done := l.act(ctx, ready)
+	if ctx.Err() != nil { // what was cut off has not failed, and whoever leads next decides it anew
+		this.results = slices.DeleteFunc(slices.Concat(first, done, beaten), func(r act.Result) bool { return r.Outcome != act.Done })
+		l.tell(this)
+		return time.Time{}, ctx.Err()
+	}
 	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done || r.Answer != nil }) {
 		state = settle(done)
 		if unwritten == nil {

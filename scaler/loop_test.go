@@ -520,3 +520,33 @@ func TestLoopTriesAgain(t *testing.T) {
 		}
 	})
 }
+
+// What the end of a term cut off has not failed: whoever leads next does it. What was done is told.
+func TestLoopIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		done, cut := action.Suspend{Group: "done", Process: "A"}, action.Suspend{Group: "cut", Process: "A"}
+		s := newStage(plan.Plan{Actions: []action.Action{done, cut}})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.act = func(_ context.Context, actions []action.Action) (results []act.Result) {
+			for _, a := range actions {
+				r := act.Result{Action: a, Outcome: act.Done}
+				if a == action.Action(cut) {
+					cancel()
+					r.Outcome, r.Err = act.Failed, context.Canceled
+				}
+				results = append(results, r)
+			}
+			return results
+		}
+		remembered := 0
+		s.remember = func(context.Context, fleet.State) error { remembered++; return nil }
+		var told []act.Result
+		s.tell = func(l evaluation) { told = append(told, l.results...) }
+		if err := s.loop.run(ctx); err != nil {
+			t.Errorf("the loop ended: %v", err)
+		}
+		if len(told) != 1 || told[0].Action != action.Action(done) || remembered != 1 {
+			t.Errorf("told %v, with %d states remembered", told, remembered)
+		}
+	})
+}

@@ -269,13 +269,16 @@ func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 	if result, paused := a.BackedOff(todo); paused {
 		return result
 	}
-	ctx, cancel := context.WithTimeout(ctx, action.TraitsOf(todo).Time)
+	within, cancel := context.WithTimeout(ctx, action.TraitsOf(todo).Time)
 	defer cancel()
-	answer, err := a.do(ctx, todo, b)
+	answer, err := a.do(within, todo, b)
 	if errors.Is(err, asg.ErrAlready) {
 		return Result{Action: todo, Outcome: Done, Before: true, Ended: a.now(), Took: time.Since(began)} // which is no news
 	}
 	result := Result{Action: todo, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now(), Took: time.Since(began)}
+	if err != nil && ctx.Err() != nil {
+		return result // whoever leads next decides that anew: it has not failed
+	}
 	news := a.backOffs.note(todo, result)
 	if news && result.Outcome == Failed {
 		a.tellFailure(result)

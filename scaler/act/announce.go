@@ -40,11 +40,12 @@ type Announcer struct {
 	left    chan struct{} // full where something waits to be recorded; nil before its first use
 }
 
-// TakeOver begins the news of nodes anew, as after another leader: known are the reasons, by
-// name, that were announced. What the first evaluation finds of other nodes is old news.
+// TakeOver begins the news of groups and nodes anew, as after another leader: known are the reasons of
+// nodes, by name, that were announced. What the first evaluation finds of others is old news.
 func (n *Announcer) TakeOver(known map[string]verdict.Reason) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.groups = groupNews{}
 	n.nodes.takeOver(known)
 }
 

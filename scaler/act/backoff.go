@@ -63,7 +63,12 @@ func (b *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.ends[action.TraitsOf(todo).Key]
-	return last.failure(), now.Before(last.until)
+	return last.failure(), last.runs(now)
+}
+
+// runs reports whether it has not ended. None is longer than the longest: the clock was set back.
+func (b backOff) runs(now time.Time) bool {
+	return now.Before(b.until) && b.until.Sub(now) <= mostFailure
 }
 
 // note keeps how an action ended. It reports whether that is news: not the same as before,
@@ -127,7 +132,7 @@ func (a *Actor) Due(now time.Time) time.Time {
 	defer a.backOffs.mu.Unlock()
 	var due time.Time
 	for _, b := range a.backOffs.ends {
-		if b.until.After(now) && (due.IsZero() || b.until.Before(due)) {
+		if b.runs(now) && (due.IsZero() || b.until.Before(due)) {
 			due = b.until
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // stateKey is where the ConfigMap holds the state, as JSON.
@@ -38,6 +39,8 @@ type Memory struct {
 	// written is what the ConfigMap holds, state what this process goes by: the same,
 	// unless it could not be written.
 	written, state fleet.State
+	// unanswered is what was written last without an answer; empty where that was heard.
+	unanswered string
 }
 
 // mostState is the most bytes of a state that are written. A ConfigMap may hold twice as
@@ -62,7 +65,7 @@ func NewShadowMemory(maps corev1client.ConfigMapInterface) *Memory {
 // Load reads the state. Where there is none yet it is empty. After ErrUnreadable it is empty
 // too, and the next Remember overwrites what stands there.
 func (m *Memory) Load(ctx context.Context) error {
-	m.written, m.state = fleet.State{}, fleet.State{}
+	m.written, m.state, m.unanswered = fleet.State{}, fleet.State{}, ""
 	object, err := m.maps.Get(ctx, m.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		m.object = nil
@@ -145,14 +148,43 @@ func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, e
 	ctx, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
 	written, err := m.write(ctx, string(text))
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && m.object != nil) {
+	if m.isOthers(err) && m.adopt(ctx) {
+		written, err = m.write(ctx, string(text))
+	}
+	if m.isOthers(err) {
 		return done, fmt.Errorf("writing config map %s: %w: %w", m.name, ErrOthers, err)
 	}
 	if err != nil {
+		m.unanswered = string(text) // it may stand there all the same
 		return done, &UnwrittenError{Parts: fleet.Differing(m.written, state), Err: err, name: m.name}
 	}
-	m.object, m.written, m.state = written, state, state
+	m.object, m.written, m.state, m.unanswered = written, state, state, ""
 	return done, nil
+}
+
+// isOthers reports whether a write failed as somebody else has written. A webhook denies with whatever
+// code, and what a quota has no room for conflicts, too.
+func (m *Memory) isOthers(err error) bool {
+	if kube.Denied(err) {
+		return false
+	}
+	if m.object == nil {
+		return apierrors.IsAlreadyExists(err)
+	}
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}
+
+// adopt reports whether it was ourselves who wrote last: the answer was lost.
+func (m *Memory) adopt(ctx context.Context) bool {
+	if m.unanswered == "" {
+		return false
+	}
+	object, err := m.maps.Get(ctx, m.name, metav1.GetOptions{})
+	if err != nil || object.Data[stateKey] != m.unanswered {
+		return false
+	}
+	m.object = object
+	return true
 }
 
 func (m *Memory) write(ctx context.Context, text string) (*corev1.ConfigMap, error) {
