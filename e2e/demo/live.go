@@ -21,7 +21,7 @@ import (
 // live shows the stage as kubectl windlass top does, below the play's captions. The viewer may look
 // at everything and do nothing: what the play promises must come true by itself.
 func live(s *stage, in, out *os.File, left func()) (stop func() error, err error) {
-	cluster := feed.New(s.world.Client, world.Namespace)
+	cluster := feed.New(s.world.Client, world.Namespace, time.Now)
 	model, err := top.New(top.Options{Why: cluster.Why})
 	if err != nil {
 		return nil, err
