@@ -46,7 +46,7 @@ type Feed struct {
 	verdicts statuspage.Verdicts
 	verdict  map[string]*statuspage.Node
 	leader   *view.Leader
-	toldOld  string // what was told last of a scaler that does not lead
+	toldOld  string      // what was told last of a scaler that does not lead
 	recent   []happening // the latest last
 	problems map[string]string
 
