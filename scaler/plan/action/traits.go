@@ -70,9 +70,6 @@ const (
 	// for its last action while new pods and heartbeats wait for the next one. One that
 	// was cut off is asked for again, if the pod is still there.
 	evictionTime = 3 * time.Second
-	// nodeBudget is how long Nodes are written to in one evaluation: a slow API server and hundreds of
-	// them would hold up hooks, and growth. What is left is decided anew at once.
-	nodeBudget = 2 * time.Second
 	// completeBudget bounds how old the list of Nodes may be when an instance is let go.
 	completeBudget = 5 * time.Second
 )
@@ -100,23 +97,23 @@ var table = index(
 	},
 		Traits{Rank: 2, Turn: 1, Budget: completeBudget, ChangesGroup: true, Hook: true, Confirms: true}),
 	row(func(a Heartbeat, t *Traits) { t.waits(a.Instance, a.Hook) }, Traits{Rank: 3, Turn: 0, Hook: true}),
-	row(func(a Cordon, t *Traits) { t.on(a.Node) }, Traits{Rank: 3, Turn: 2, Budget: nodeBudget}),
+	row(func(a Cordon, t *Traits) { t.on(a.Node) }, Traits{Rank: 3, Turn: 2}),
 	// The server is slow to answer each eviction, and they do not hinder each other.
 	row(func(a Evict, t *Traits) {
 		t.on(a.Node)
 		t.Beside += "/" + a.Pod.String()
 		t.Key = a.Pod.String() + "/" + string(a.Pod.UID)
 	},
-		Traits{Rank: 3, Turn: 2, Budget: nodeBudget, Time: evictionTime}),
-	row(func(a ClearTerminationMark, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget}),
-	row(func(a CancelDrain, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget}),
-	row(func(a Release, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget}),
-	row(func(a Permit, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget}),
+		Traits{Rank: 3, Turn: 2, Budget: 2 * time.Second, Time: evictionTime}),
+	row(func(a ClearTerminationMark, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a CancelDrain, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a Release, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
+	row(func(a Permit, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
 	row(func(a NotYet, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 4, Budget: time.Second, Routine: true}),
-	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget, Confirms: true}),
-	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget}),
-	row(func(a TakeOver, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Budget: nodeBudget}),
-	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2, Budget: nodeBudget}),
+	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Confirms: true}),
+	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
+	row(func(a TakeOver, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
 	// To a figure, and then each instance that is ended takes one off that.
 	row(func(a Lower, t *Traits) { t.Key = a.Group },
 		Traits{Rank: 6, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),

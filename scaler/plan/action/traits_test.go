@@ -126,19 +126,3 @@ func TestTraitsOfTheUnknown(t *testing.T) {
 		t.Errorf("in the order %v", last)
 	}
 }
-
-// What is written to Nodes alone is bounded in time: hooks and growth wait for it.
-func TestWritesToNodesAreBounded(t *testing.T) {
-	bounded := 0
-	for _, k := range table {
-		if k.ChangesGroup || k.Sizes || k.Hook {
-			continue
-		}
-		if bounded++; k.Budget <= 0 || k.Budget > nodeBudget {
-			t.Errorf("%s has a budget of %s, want at most %s", k.Kind, k.Budget, nodeBudget)
-		}
-	}
-	if bounded < 10 {
-		t.Errorf("%d kinds of actions are about Nodes alone", bounded)
-	}
-}
