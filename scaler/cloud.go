@@ -59,22 +59,20 @@ type groupVerbs interface {
 	remove.Groups
 }
 
-// dialCloud prepares the connection to the cloud that the settings name. now is the time, that of the
-// node if nil; record, if not nil, is called for every call.
-func dialCloud(ctx context.Context, s settings, now func() time.Time, record func(asg.Call)) (cloud, error) {
+// dialCloud prepares the connection to the cloud that the settings name. record, if not nil, is
+// called for every call.
+func dialCloud(ctx context.Context, s settings, record func(asg.Call)) (cloud, error) {
 	if s.cloudProvider == cloudExternal {
 		provider, err := externalgrpc.Dial(s.external, record)
 		if err != nil {
 			return nil, err
 		}
-		provider.Now = now
 		return externalCloud{provider}, nil
 	}
 	account, err := asg.Dial(ctx, record)
 	if err != nil {
 		return nil, err
 	}
-	account.Now = now
 	return awsCloud{account}, nil
 }
 

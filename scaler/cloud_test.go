@@ -39,7 +39,7 @@ func TestCloudFlags(t *testing.T) {
 		if err != nil || s.cloudProvider != cloudExternal {
 			continue
 		}
-		cloud, err := dialCloud(t.Context(), s, nil, nil)
+		cloud, err := dialCloud(t.Context(), s, nil)
 		if err != nil || cloud.name() != "provider" || cloud.where() != "127.0.0.1:1" || !strings.Contains(cloud.whyNone(s), "127.0.0.1:1 names no groups") {
 			t.Errorf("%s: %v, %v", c.args, cloud, err)
 		}

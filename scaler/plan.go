@@ -140,7 +140,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	if err != nil {
 		return fleet.Snapshot{}, fmt.Errorf("making a client for metadata: %w", err)
 	}
-	cloud, err := dialCloud(ctx, s, nil, nil)
+	cloud, err := dialCloud(ctx, s, nil)
 	if err != nil {
 		return fleet.Snapshot{}, err
 	}

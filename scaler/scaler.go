@@ -122,7 +122,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 		return fmt.Errorf("making a client for metadata: %w", err)
 	}
 	m := newMetrics()
-	cloud, err := dialCloud(ctx, s, clock.Now, m.call)
+	cloud, err := dialCloud(ctx, s, m.call)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func newRemover(ctx context.Context, s settings, o uninstallOptions, logger *slo
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	cloud, err := dialCloud(ctx, s, nil, nil)
+	cloud, err := dialCloud(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}

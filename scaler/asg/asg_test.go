@@ -484,26 +484,6 @@ func TestLeavingSince(t *testing.T) {
 	}
 }
 
-// Where no activity tells when a departure began, it began when it was seen, by the clock of those who
-// decide: that of this node may be wrong.
-func TestLeavingSinceByTheRightClock(t *testing.T) {
-	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large",
-		Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}}}}})
-	gone := b.settled(t, "web", 1)[0]
-	b.account.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-	b.Inject(fakeaws.Fault{Operation: "DescribeScalingActivities", Code: "InternalFailure"})
-	r := b.reader(t, []string{"0:5:web"}, nil)
-	read(t, r)
-	if err := b.Terminate(gone.ID, true); err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range read(t, r)["web"].Instances {
-		if ahead := time.Until(i.TerminatingSince.Add(time.Hour)); !i.Terminating() || ahead.Abs() > time.Minute {
-			t.Errorf("%s since %s", i.State, i.TerminatingSince)
-		}
-	}
-}
-
 // A reading that fails leaves the last one, with a fault.
 func TestStaleReading(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})

@@ -66,15 +66,6 @@ type Account struct {
 	managed managed
 	told    told
 	latest  descriptions
-	// Now is the time by the clock of those who decide; nil for the node's own.
-	Now func() time.Time
-}
-
-func (a *Account) now() time.Time {
-	if a.Now == nil {
-		return time.Now()
-	}
-	return a.Now()
 }
 
 // Call is one call that was made, for metrics.

@@ -76,7 +76,7 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 		changed = func() {}
 	}
 	r := &Reader{
-		account: account, selection: selection, logger: logger, changed: changed, now: account.now,
+		account: account, selection: selection, logger: logger, changed: changed, now: time.Now,
 		nudge: make(chan struct{}, 1), moved: make(chan struct{}, 1), allowance: rate.NewLimiter(rate.Every(readEvery), readBurst),
 		reading: make(chan struct{}, 1),
 		known:   map[string]*known{},

@@ -17,7 +17,6 @@ import (
 // the same time take a handful of calls.
 type reads struct {
 	scaling autoScaling
-	now     func() time.Time
 	latest  *descriptions
 	turns   chan struct{} // full while as many calls are under way as may be
 
@@ -41,7 +40,7 @@ type groupsCall struct {
 }
 
 func newReads(account *Account) *reads {
-	return &reads{scaling: account.scaling, now: account.now, latest: &account.latest, turns: make(chan struct{}, readsAtOnce)}
+	return &reads{scaling: account.scaling, latest: &account.latest, turns: make(chan struct{}, readsAtOnce)}
 }
 
 // of returns a group as it is; found is false where there is none of that name.
@@ -81,7 +80,7 @@ func (r *reads) send(ctx context.Context, call *groupsCall) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, groupReadTime)
 	defer cancel()
-	asked := r.now()
+	asked := time.Now()
 	groups, err := pages(ctx, r.scaling, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: call.names})
 	if call.err = err; err != nil {
 		return

@@ -44,7 +44,7 @@ type Verbs struct {
 // NewVerbs returns the verbs of an account.
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
-		scaling: account.scaling, compute: account.compute, now: account.now,
+		scaling: account.scaling, compute: account.compute, now: time.Now,
 		reads: newReads(account), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}}, early: rate.NewLimiter(earlyRate, earlyBurst),
 	}
 }

@@ -26,15 +26,6 @@ type Provider struct {
 	timeout    time.Duration
 	record     func(Call)
 	ended      ledger
-	// Now is the time by the clock of those who decide; nil for the node's own.
-	Now func() time.Time
-}
-
-func (p *Provider) now() time.Time {
-	if p.Now == nil {
-		return time.Now()
-	}
-	return p.Now()
 }
 
 // Call is one call that was made, for metrics.

@@ -73,7 +73,7 @@ func (p *Provider) NewReader(defaults Defaults, logger *slog.Logger, changed fun
 		changed = func() {}
 	}
 	return &Reader{
-		provider: p, defaults: defaults, logger: logger, changed: changed, now: p.now, ended: &p.ended,
+		provider: p, defaults: defaults, logger: logger, changed: changed, now: time.Now, ended: &p.ended,
 		nudge: make(chan struct{}, 1), reading: make(chan struct{}, 1), known: map[string]*known{},
 	}
 }

@@ -47,7 +47,7 @@ const settle = time.Minute
 
 // NewVerbs returns the verbs of a provider.
 func (p *Provider) NewVerbs() *Verbs {
-	return &Verbs{provider: p, now: p.now, unheard: map[string]unheard{}, turns: map[string]*sync.Mutex{}}
+	return &Verbs{provider: p, now: time.Now, unheard: map[string]unheard{}, turns: map[string]*sync.Mutex{}}
 }
 
 // state is a group as it is this moment.
