@@ -45,7 +45,7 @@ type Announcer struct {
 func (n *Announcer) TakeOver(known map[string]verdict.Reason) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.groups = groupNews{}
+	n.groups.failed = nil // whoever led meanwhile has reported what there is
 	n.nodes.takeOver(known)
 }
 

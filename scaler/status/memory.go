@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,8 +40,8 @@ type Memory struct {
 	// written is what the ConfigMap holds, state what this process goes by: the same,
 	// unless it could not be written.
 	written, state fleet.State
-	// unanswered is what was written last without an answer; empty where that was heard.
-	unanswered string
+	// unanswered are sums of what was written without an answer since one was heard: it may stand there.
+	unanswered map[[sha256.Size]byte]bool
 }
 
 // mostState is the most bytes of a state that are written. A ConfigMap may hold twice as
@@ -65,7 +66,7 @@ func NewShadowMemory(maps corev1client.ConfigMapInterface) *Memory {
 // Load reads the state. Where there is none yet it is empty. After ErrUnreadable it is empty
 // too, and the next Remember overwrites what stands there.
 func (m *Memory) Load(ctx context.Context) error {
-	m.written, m.state, m.unanswered = fleet.State{}, fleet.State{}, ""
+	m.written, m.state, m.unanswered = fleet.State{}, fleet.State{}, nil
 	object, err := m.maps.Get(ctx, m.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		m.object = nil
@@ -132,7 +133,7 @@ func (e *UnwrittenError) Unwrap() error { return e.Err }
 // made smaller first, see fleet.State.ShedTo. If it fails, with ErrOthers or as an
 // UnwrittenError, the persisted state stays as it was.
 func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, error) {
-	if fleet.Equal(m.written, state) {
+	if len(m.unanswered) == 0 && fleet.Equal(m.written, state) {
 		m.state = m.written
 		return Remembered{}, nil
 	}
@@ -141,24 +142,29 @@ func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, e
 		return Remembered{}, fmt.Errorf("encoding the memory: %w", err)
 	}
 	done := Remembered{Bytes: len(text), Shed: shed}
-	if len(shed) > 0 && fleet.Equal(m.written, state) {
+	if len(shed) > 0 && len(m.unanswered) == 0 && fleet.Equal(m.written, state) {
 		m.state = m.written
 		return done, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
 	written, err := m.write(ctx, string(text))
-	if m.isOthers(err) && m.adopt(ctx) {
-		written, err = m.write(ctx, string(text))
+	if m.isOthers(err) && len(m.unanswered) > 0 {
+		if written, err = m.adopt(ctx, err); err == nil {
+			written, err = m.write(ctx, string(text))
+		}
 	}
 	if m.isOthers(err) {
 		return done, fmt.Errorf("writing config map %s: %w: %w", m.name, ErrOthers, err)
 	}
 	if err != nil {
-		m.unanswered = string(text) // it may stand there all the same
+		if m.unanswered == nil {
+			m.unanswered = map[[sha256.Size]byte]bool{}
+		}
+		m.unanswered[sha256.Sum256(text)] = true
 		return done, &UnwrittenError{Parts: fleet.Differing(m.written, state), Err: err, name: m.name}
 	}
-	m.object, m.written, m.state, m.unanswered = written, state, state, ""
+	m.object, m.written, m.state, m.unanswered = written, state, state, nil
 	return done, nil
 }
 
@@ -174,17 +180,18 @@ func (m *Memory) isOthers(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }
 
-// adopt reports whether it was ourselves who wrote last: the answer was lost.
-func (m *Memory) adopt(ctx context.Context) bool {
-	if m.unanswered == "" {
-		return false
-	}
+// adopt takes what stands there for our own, if it was ourselves who wrote last and the answer was lost;
+// otherwise others have written.
+func (m *Memory) adopt(ctx context.Context, others error) (*corev1.ConfigMap, error) {
 	object, err := m.maps.Get(ctx, m.name, metav1.GetOptions{})
-	if err != nil || object.Data[stateKey] != m.unanswered {
-		return false
+	if apierrors.IsNotFound(err) || err == nil && !m.unanswered[sha256.Sum256([]byte(object.Data[stateKey]))] {
+		return nil, others
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading whether it was written: %w", err)
 	}
 	m.object = object
-	return true
+	return object, nil
 }
 
 func (m *Memory) write(ctx context.Context, text string) (*corev1.ConfigMap, error) {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -10,41 +11,43 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // aServer has one ConfigMap, and answers as an API server does.
 type aServer struct {
 	corev1client.ConfigMapInterface
 	object *corev1.ConfigMap
-	// lost: what is written is not answered. denied is the answer of a webhook.
-	lost   bool
-	denied error
+	// lost: what is written is not answered; away: nothing arrives. denied is the answer of a webhook.
+	lost         bool
+	away, denied error
 }
 
 func (s *aServer) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
-	if s.object == nil {
+	if s.object == nil && s.away == nil {
 		return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), "")
 	}
-	return s.object.DeepCopy(), nil
+	return s.object.DeepCopy(), s.away
 }
 
 func (s *aServer) Create(_ context.Context, object *corev1.ConfigMap, _ metav1.CreateOptions) (*corev1.ConfigMap, error) {
-	if s.object != nil {
+	if s.object != nil && s.away == nil {
 		return nil, apierrors.NewAlreadyExists(corev1.Resource("configmaps"), object.Name)
 	}
 	return s.commit(object)
 }
 
 func (s *aServer) Update(_ context.Context, object *corev1.ConfigMap, _ metav1.UpdateOptions) (*corev1.ConfigMap, error) {
-	if s.denied == nil && object.ResourceVersion != s.object.ResourceVersion {
+	if s.denied == nil && s.away == nil && object.ResourceVersion != s.object.ResourceVersion {
 		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), object.Name, nil)
 	}
 	return s.commit(object)
 }
 
 func (s *aServer) commit(object *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	if s.denied != nil {
-		return nil, s.denied
+	if err := cmp.Or(s.away, s.denied); err != nil {
+		return nil, err
 	}
 	version := 0
 	if s.object != nil {
@@ -67,7 +70,13 @@ func TestMemoryKnowsItsOwnWrite(t *testing.T) {
 		if _, err := m.Remember(t.Context(), state(group)); err == nil || errors.Is(err, ErrOthers) {
 			t.Fatalf("%s: a write without an answer: %v", group, err)
 		}
-		server.lost = false
+		server.away = errors.New("connection refused")
+		for _, s := range []fleet.State{state(group + " refused"), {}} {
+			if _, err := m.Remember(t.Context(), s); err == nil || errors.Is(err, ErrOthers) {
+				t.Fatalf("%s: a write that does not arrive: %v", group, err)
+			}
+		}
+		server.lost, server.away = false, nil
 		if _, err := m.Remember(t.Context(), state(group+" again")); err != nil {
 			t.Fatalf("%s: the next one: %v", group, err)
 		}

@@ -25,15 +25,18 @@ const (
 // have room for it just as little. People have to act.
 func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	p := s.Pod.Pod
-	left := p.Scheduling == fleet.Unschedulable || p.Scheduling == fleet.Unbindable
-	if s.Reason != verdict.PodFitsNode || !left || d.Now.Sub(p.Judged.Time()) < doubtful || len(d.State.Disputed) >= mostDisputed {
+	if s.Reason != verdict.PodFitsNode || !isLeft(p) || d.Now.Sub(p.Judged.Time()) < doubtful {
 		return s
 	}
 	since, known := d.Given.Disputed[string(p.UID)]
 	if !known {
 		since = d.Now
 	}
-	d.State.Disputed[string(p.UID)] = since
+	if len(d.State.Disputed) < mostDisputed {
+		d.State.Disputed[string(p.UID)] = since
+	} else {
+		since, _ = d.disputedSince(p)
+	}
 	if due := since.Add(disputedAfter); d.Now.Before(due) {
 		d.Clock.At(due)
 		return s
@@ -44,8 +47,22 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	return s
 }
 
+// isLeft reports whether kube-scheduler has found no place for a pod, or failed to bind it.
+func isLeft(p *fleet.Pod) bool {
+	return p.Scheduling == fleet.Unschedulable || p.Scheduling == fleet.Unbindable
+}
+
+// disputedSince is since when a pod counts as disputed. Of more than are remembered it is since the pod had
+// long been left: one tenant's must not hide those of others.
+func (d *ScaleUp) disputedSince(p *fleet.Pod) (since time.Time, is bool) {
+	if since, is = d.State.Disputed[string(p.UID)]; is {
+		return since, true
+	}
+	return p.Judged.Time().Add(disputedAfter), len(d.State.Disputed) >= mostDisputed && isLeft(p)
+}
+
 // LeftWaiting reports whether the pod is reported to people by now.
 func (d *ScaleUp) LeftWaiting(p *fleet.Pod) bool {
-	since, known := d.State.Disputed[string(p.UID)]
-	return known && !d.Now.Before(since.Add(disputedAfter))
+	since, is := d.disputedSince(p)
+	return is && !d.Now.Before(since.Add(disputedAfter))
 }

@@ -25,9 +25,6 @@ func (d *Templates) remember(g *cluster.Group, known []*cluster.Node) {
 	of, planned := d.defined(g), g.Planned[0]
 	taught := beyond(withoutZone(planned), withoutZone(g.NodeTemplates[0]))
 	before, remembered := d.State.Lessons[g.Name]
-	if remembered && before.Of != of && len(g.Faults) > 0 {
-		return // a definition that is read in part says nothing of it
-	}
 	if remembered = remembered && before.Of == of; remembered && len(d.settledOf(specimensFor(known, planned.Zone))) < 2 {
 		taught = completed(taught, before.Template, g.NodeTemplates[0])
 	}
