@@ -100,7 +100,7 @@ func (r reader) preflight(ctx context.Context, w view.World) (view.Preflight, er
 		{func(ctx context.Context, p *view.Preflight) error { return r.lease(ctx, &p.World) }, []view.Area{view.AreaScaler}},
 		{r.findings, []view.Area{view.AreaCluster, view.AreaGroups, view.AreaScaler, view.AreaAgents, view.AreaOthers}},
 		{func(ctx context.Context, p *view.Preflight) error { return r.nodes(ctx, &p.World) }, []view.Area{view.AreaNodes, view.AreaAgents}},
-		{r.notConfined, []view.Area{view.AreaRights}},
+		{r.saidByPrograms, []view.Area{view.AreaRights, view.AreaAgents}},
 		{r.budgets, []view.Area{view.AreaBudgets}},
 		{r.allPods, []view.Area{view.AreaPods, view.AreaScaler, view.AreaAgents, view.AreaNotifier, view.AreaOthers, view.AreaBudgets, view.AreaRights}},
 		{r.notifier, []view.Area{view.AreaNotifier}},
@@ -150,9 +150,11 @@ func (r reader) findings(ctx context.Context, p *view.Preflight) error {
 	return err
 }
 
-// notConfined reads what programs say of accounts that no admission policy confines.
-func (r reader) notConfined(ctx context.Context, p *view.Preflight) error {
-	_, err := r.events(ctx, &p.World, func(e *corev1.Event) bool { return e.Reason == contract.EventNotConfined })
+// saidByPrograms reads what programs say of what keeps them from their work.
+func (r reader) saidByPrograms(ctx context.Context, p *view.Preflight) error {
+	_, err := r.events(ctx, &p.World, func(e *corev1.Event) bool {
+		return e.Reason == contract.EventNotConfined || e.Reason == contract.EventMetadataUnread
+	})
 	return err
 }
 

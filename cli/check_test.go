@@ -215,6 +215,9 @@ func TestCheck(t *testing.T) {
 		{"not confined", "error rights: no admission policy", "serviceaccount/windlass-system/windlass-agent", func(i *installation) {
 			i.Events = []corev1.Event{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "a"}, Source: corev1.EventSource{Component: contract.AppAgent}, Reason: contract.EventNotConfined, Message: "no admission policy"}}
 		}},
+		{"metadata unread", "error agents: in the last hour: nobody answers", "node/a", func(i *installation) {
+			i.Events = []corev1.Event{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "a"}, Source: corev1.EventSource{Component: contract.AppAgent}, Reason: contract.EventMetadataUnread, Message: "nobody answers"}}
+		}},
 		{"viewer's right", "warning access: you are not allowed: list pods", "clusterrole/windlass-viewer", func(i *installation) { i.denied = []string{"me list pods"} }},
 		{"trouble", "error cluster: AWS does not answer", "scaler", func(i *installation) { i.Page.Trouble = "AWS does not answer" }},
 		{"fault", "error cluster: volumes may not be listed", "cluster", func(i *installation) { i.Page.Faults = []string{"volumes may not be listed"} }},
@@ -307,7 +310,7 @@ func TestCheckSaysOkOfNothingUnread(t *testing.T) {
 		"get leases":                      "scaler notifier",
 		"get configmaps":                  "cluster groups scaler agents others",
 		"list nodes":                      "nodes agents",
-		"list events":                     "rights",
+		"list events":                     "rights agents",
 		"list poddisruptionbudgets":       "budgets",
 		"list pods":                       "pods scaler agents notifier others budgets rights",
 		"create selfsubjectaccessreviews": "access",

@@ -120,7 +120,7 @@ func NewCheck(p Preflight) Check {
 	c.agents()
 	c.notifier()
 	c.rights()
-	c.notConfined()
+	c.saidByPrograms()
 	c.leaderFound()
 	c.groups()
 	c.others()
@@ -328,10 +328,15 @@ func (c *checker) notifier() {
 	}
 }
 
-// notConfined has what programs say of their accounts.
-func (c *checker) notConfined() {
+// saidByPrograms has what programs say of what keeps them from their work. An Event is there for an hour.
+func (c *checker) saidByPrograms() {
 	for _, e := range c.Events {
-		c.find(SeverityError, AreaRights, "serviceaccount/"+c.System+"/"+e.Source.Component, e.Message, "apply the admission policies of manifests/base, or give the account the name that they match (iam.md)")
+		switch e.Reason {
+		case contract.EventNotConfined:
+			c.find(SeverityError, AreaRights, "serviceaccount/"+c.System+"/"+e.Source.Component, e.Message, "apply the admission policies of manifests/base, or give the account the name that they match (iam.md)")
+		case contract.EventMetadataUnread:
+			c.find(SeverityError, AreaAgents, ref(KindNode, e.InvolvedObject.Name), "in the last hour: "+e.Message, "enable the instance's metadata endpoint (HttpEndpoint), and read the agent's log")
+		}
 	}
 }
 
