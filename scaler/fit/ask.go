@@ -70,8 +70,10 @@ func (c *Cluster) holds(m *member, p *Place) bool {
 // in other ways, and what names hosts is asked of a place.
 func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 	for _, a := range m.asks {
-		routed := m.own != nil && c.lore.serves(c.lore.names.names[a.resource])
-		if a.n > l.room.at(a.resource) && !routed {
+		if a.n <= l.room.at(a.resource) {
+			continue
+		}
+		if routed := m.own != nil && c.lore.serves(c.lore.names.names[a.resource]); !routed {
 			return false
 		}
 	}

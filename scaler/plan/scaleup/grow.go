@@ -193,12 +193,11 @@ func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
 
 // options are the groups that could take the first of these pods, the others going
 // along where they fit.
-func (d *ScaleUp) options(able []*cluster.Group, left []fit.Tenant, there []*fit.Place) []option {
+func (d *ScaleUp) options(able, unweighed []*cluster.Group, left []fit.Tenant, there []*fit.Place) []option {
 	var options []option
-	others := d.unweighed(able)
 	for _, g := range able {
 		over, start := d.Expect(g), d.Fit.Fork()
-		supply := d.supply(g, left[0].Class, others)
+		supply := d.supply(g, left[0].Class, unweighed)
 		packing := d.Fit.Pack(left, there, supply.Limit, supply)
 		if len(packing.Places) > 0 {
 			options = append(options, d.newOption(g, packing))
@@ -271,16 +270,17 @@ func (d *ScaleUp) fitsNew(c *fit.Class, g *cluster.Group) bool {
 func (d *ScaleUp) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant, ok bool) {
 	var options []option
 	able := d.able(pods[0].Class)
+	unweighed := d.unweighed(able)
 	if len(able) == 1 {
 		options = []option{{group: able[0], pods: 1, nodes: 1, work: 1, hourly: able[0].Price()}} // no need to weigh it
 	} else {
-		options = d.options(able, pods, there)
+		options = d.options(able, unweighed, pods, there)
 	}
 	if len(options) == 0 {
 		return pods, false
 	}
 	groups := d.likeTheBest(options)
-	supplies := d.supplies(groups, pods[0].Class, d.unweighed(able))
+	supplies := d.supplies(groups, pods[0].Class, unweighed)
 	most, _ := d.Totals.Room(groups[0])
 	defer d.Expect(groups...)()
 	start := d.Fit.Fork()
@@ -327,7 +327,8 @@ func count(list []int, n int) int {
 // that one.
 func (d *ScaleUp) betterOff(pods []fit.Tenant, there []*fit.Place, than *cluster.Group) bool {
 	pods = d.InOrder(pods)
-	options := d.options(d.able(pods[0].Class), pods, there)
+	able := d.able(pods[0].Class)
+	options := d.options(able, d.unweighed(able), pods, there)
 	if len(options) == 0 {
 		return false
 	}
