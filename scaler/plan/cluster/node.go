@@ -288,6 +288,11 @@ func (d *Cluster) Outlasts(p *fleet.Pod, begun time.Time) (since time.Time, yes 
 	return since, p.Deleted.Time().After(since.Add(d.Policy.MaxDrainTime))
 }
 
+// InItsGracePeriod says why a node waits for a pod that Outlasts its drain.
+func InItsGracePeriod(p *fleet.Pod) verdict.Details {
+	return verdict.Say("pod {pod} is in its grace period until {until}", verdict.Pod(p.Key()), verdict.Until(p.Deleted.Time()))
+}
+
 // CompareBool puts what is false first.
 func CompareBool(a, b bool) int {
 	if a == b {

@@ -69,14 +69,9 @@ func (d *Drains) Stuck(n *cluster.Node) bool {
 	if since.IsZero() {
 		since = n.Request.At.Time
 	}
-	switch {
-	case n.WaitsForPermit():
-		return false
-	case phase == contract.PhaseDraining:
-		if !d.onlyOutlasted(n, since) {
-			return false
-		}
-	case phase != contract.PhaseBlocked && phase != contract.PhaseWaiting:
+	still := phase == contract.PhaseBlocked || phase == contract.PhaseWaiting ||
+		phase == contract.PhaseDraining && d.onlyOutlasted(n, since)
+	if !still || n.WaitsForPermit() {
 		return false
 	}
 	due := since.Add(stuckAfter)

@@ -213,13 +213,9 @@ func (d *Drains) finishDrained(n *cluster.Node) {
 func (d *Drains) limitGrace(n *cluster.Node) {
 	for _, p := range n.Pods {
 		if since, longer := d.Outlasts(p, n.Request.At.Time); longer {
-			d.limit(n, since, inItsGracePeriod(p))
+			d.limit(n, since, cluster.InItsGracePeriod(p))
 		}
 	}
-}
-
-func inItsGracePeriod(p *fleet.Pod) verdict.Details {
-	return verdict.Say("pod {pod} is in its grace period until {until}", verdict.Pod(p.Key()), verdict.Until(p.Deleted.Time()))
 }
 
 // limit gives a drain up that is stuck for too long. Its time begins with the request

@@ -233,10 +233,9 @@ func (r *nodeSearch) outlasts(c *candidate, p *fleet.Pod) bool {
 	if _, longer := r.Outlasts(p, r.Now); !longer {
 		return false
 	}
-	until := p.Deleted.Time()
-	r.Clock.At(until.Add(-r.Policy.MaxDrainTime))
+	r.Clock.At(p.Deleted.Time().Add(-r.Policy.MaxDrainTime))
 	if c.task == nil {
-		c.task = verdict.Say("pod {pod} is in its grace period until {until}", verdict.Pod(p.Key()), verdict.Until(until))
+		c.task = cluster.InItsGracePeriod(p)
 	}
 	c.stuck = c.stuck || r.ripe(c)
 	return true
