@@ -70,10 +70,10 @@ func (s Supply) Next(opened []int) []int {
 
 // Pack puts pods onto new nodes, at most so many: pods of greater priority first, then the
 // largest, those of one class as they come, each at the first node that it fits. If
-// there is none, a node is opened of the first supply that has one for it. Those for which none may be
-// opened come last. The new nodes stay open. Each pod on a new node may open a place there, among those that are
-// there, to a pod that goes where others are or spreads evenly with them: such a pod asks
-// these first.
+// there is none, a node is opened of the first supply that has one for it. Those for which
+// none may be opened come last. The new nodes stay open. Each pod on a new node may open a
+// place there, among those that are there, to a pod that goes where others are or spreads
+// evenly with them: such a pod asks these first.
 //
 // Where few pods wait, those that spread over hosts may come before larger ones, if that
 // takes fewer nodes. Of many, the largest first take fewest.

@@ -61,9 +61,9 @@ func (b *Board) Post(draw func() statuspage.Status) {
 	}
 }
 
-// Run writes what is posted until ctx ends: on change, and every ten minutes, but at most every five
-// seconds, or every minute where the page stays as it is. Five seconds is also how often it is drawn: of a large cluster it takes a while. What
-// could not be written is tried again then.
+// Run writes what is posted until ctx ends: on change, and every ten minutes, but at most every
+// five seconds, or every minute where the page stays as it is. Five seconds is also how often it
+// is drawn: of a large cluster it takes a while. What could not be written is tried again then.
 func (b *Board) Run(ctx context.Context) {
 	var written content
 	for {
