@@ -204,20 +204,17 @@ func (r *nodeSearch) tempts(g *cluster.Group) bool {
 				waits[v.UID] = true
 			}
 		}
-		r.tempted = map[*fit.Class]bool{}
+		r.tempted = []*fit.Class{}
+		listed := map[*fit.Class]bool{}
 		for _, p := range r.Unbound.Pods {
-			if waits[string(p.UID)] {
-				r.tempted[r.Fit.Tenant(p).Class] = true
+			if c := r.Fit.Tenant(p).Class; waits[string(p.UID)] && !listed[c] {
+				listed[c] = true
+				r.tempted = append(r.tempted, c)
 			}
 		}
 	}
 	looks := r.replacementTemplates(g)
-	for c := range r.tempted {
-		if r.Fit.MayTake(c, looks) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.tempted, func(c *fit.Class) bool { return r.Fit.MayTake(c, looks) })
 }
 
 // replacementTemplates are those that the next node of the group may have.

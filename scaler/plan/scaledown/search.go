@@ -84,8 +84,9 @@ type nodeSearch struct {
 	// that were launched for them, and claimed the places that are not for the pods of others.
 	replaced map[*cluster.Node]bool
 	claimed  map[*fit.Place]bool
-	// tempted are the classes of pods that might take the node of a replacement; see tempts.
-	tempted map[*fit.Class]bool
+	// tempted are the classes of pods that might take the node of a replacement, in an order that is the
+	// same each time, as each costs steps until one is found; see tempts.
+	tempted []*fit.Class
 	// full is what was said of nodes that are too full to go.
 	full map[fullness]verdict.Details
 	// cutShort: the budget was used up before it was known what has become of a replacement.
