@@ -208,8 +208,15 @@ func newAftermath(s fleet.Snapshot) aftermath {
 	return a
 }
 
-// takenOver is the node without what this plan takes off it, of a Cluster Autoscaler that is gone.
-func takenOver(n *fleet.Node, got plan.Plan) *fleet.Node {
+// opened is the node without what this plan takes off it: what a Cluster Autoscaler left that is gone,
+// and a cordon for a rebalance recommendation.
+func opened(n *fleet.Node, got plan.Plan) *fleet.Node {
+	for a := range action.Only[action.Release](got.Actions) {
+		if a.Node.Name == n.Name {
+			clean := scenario.TakenOver(*n, nil, true)
+			return &clean
+		}
+	}
 	for a := range action.Only[action.TakeOver](got.Actions) {
 		if a.Node.Name == n.Name {
 			clean := scenario.TakenOver(*n, a.Taints, a.Uncordon)
@@ -249,10 +256,11 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 	var places []*fit.Place
 	var movers []*fleet.Pod
 	for i := range s.Nodes {
-		n := takenOver(&s.Nodes[i], got)
+		n := opened(&s.Nodes[i], got)
 		place := a.cluster.Add(a.cluster.TemplateFrom(n, nothing))
 		_, draining := contract.Draining(n.Taints)
 		leaves := gone[n.Name] || draining && !drainIsOver(n, got) || leavingInstance(s, n.InstanceID())
+		var stay []*fleet.Pod
 		for _, pod := range s.Pods {
 			switch {
 			case pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow:
@@ -262,9 +270,10 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 				}
 			default:
 				a.cluster.Put(a.cluster.Tenant(pod), place)
-				a.count(pod, groupOf[n.InstanceID()])
+				stay = append(stay, pod)
 			}
 		}
+		a.count(groupOf[n.InstanceID()], n.Allocatable, stay...)
 		if n.Ready && !n.Unschedulable && !leaves && !draining {
 			places = append(places, place)
 			a.open[place] = groupOf[n.InstanceID()]
@@ -279,15 +288,24 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 	for _, pod := range movers {
 		dice.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 		to := a.cluster.Seat(a.cluster.Tenant(pod), places)
-		a.count(pod, a.open[to])
+		a.count(a.open[to], nil, pod)
 	}
 	return a
 }
 
-// count what a pod requests, everywhere and in the group where it is.
-func (a aftermath) count(p *fleet.Pod, group string) {
-	if drainable.BelongsToNode(p) || p.Ended() || !p.Deleted.IsZero() {
-		return
+// count what pods request, everywhere and in the group where they are: of those of one node no more
+// than it has.
+func (a aftermath) count(group string, most corev1.ResourceList, pods ...*fleet.Pod) {
+	var cpu, memory float64
+	for _, p := range pods {
+		if drainable.BelongsToNode(p) || p.Ended() || !p.Deleted.IsZero() {
+			continue
+		}
+		asks := p.Spec.Containers[0].Resources.Requests
+		cpu, memory = cpu+asks.Cpu().AsApproximateFloat64(), memory+asks.Memory().AsApproximateFloat64()
+	}
+	if most != nil {
+		cpu, memory = min(cpu, most.Cpu().AsApproximateFloat64()), min(memory, most.Memory().AsApproximateFloat64())
 	}
 	where := []string{""}
 	if group != "" {
@@ -297,9 +315,8 @@ func (a aftermath) count(p *fleet.Pod, group string) {
 		if a.requests[g] == nil {
 			a.requests[g] = &[2]float64{}
 		}
-		asks := p.Spec.Containers[0].Resources.Requests
-		a.requests[g][0] += asks.Cpu().AsApproximateFloat64()
-		a.requests[g][1] += asks.Memory().AsApproximateFloat64()
+		a.requests[g][0] += cpu
+		a.requests[g][1] += memory
 	}
 }
 

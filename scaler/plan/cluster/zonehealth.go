@@ -8,13 +8,11 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// findZones counts them. A node is where Auto Scaling says: the label is its own word. One that is
-// Ready and whose instance is being terminated by us vouches for nothing: it is removed at the next
-// evaluation, and what was begun because of it would be cancelled then.
+// findZones counts them. A node is where Auto Scaling says: the label is its own word.
 func (d *Cluster) findZones() {
 	d.zones = map[string]policy.ZoneHealth{}
 	for _, n := range d.Nodes {
-		if n.Instance == nil || !n.Instance.Live() || n.Stage == inWarmPool || n.Stage == Terminating && n.Ready || d.upcoming(n) {
+		if !d.tellsOfZone(n) {
 			continue
 		}
 		z := d.zones[n.Instance.Zone]
@@ -22,6 +20,22 @@ func (d *Cluster) findZones() {
 		if !n.Ready {
 			z.Unready++
 		}
+		d.zones[n.Instance.Zone] = z
+	}
+}
+
+// tellsOfZone reports whether a node counts for its zone. One that is Ready and whose instance is being
+// terminated by us vouches for nothing: it is removed at the next evaluation, and what was begun
+// because of it would be cancelled then.
+func (d *Cluster) tellsOfZone(n *Node) bool {
+	return n.Instance != nil && n.Instance.Live() && n.Stage != inWarmPool && !(n.Stage == Terminating && n.Ready) && !d.upcoming(n)
+}
+
+// NoteEnding notes that this evaluation terminates the node's instance: if the node is Ready, it
+// vouches for its zone no longer.
+func (d *Cluster) NoteEnding(n *Node) {
+	if z := d.zones[n.Instance.Zone]; n.Ready && d.tellsOfZone(n) {
+		z.All--
 		d.zones[n.Instance.Zone] = z
 	}
 }

@@ -101,6 +101,7 @@ func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why verdi
 		n.Group.Lowered++
 		d.NoteShrunk(n.Group)
 	}
+	d.NoteEnding(n)
 	d.Do(action.Terminate{Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: id, Decrement: decrement, Surplus: surplus, Why: why.String()})
 	return true
 }

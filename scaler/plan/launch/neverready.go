@@ -121,6 +121,7 @@ func (d *Launches) endUnready(n *cluster.Node) {
 		n.Say(verdict.NodeNeverReady, why.Then(verdict.Say("it is replaced when the back-off of its group is over")))
 		return
 	}
+	d.NoteEnding(n)
 	d.Do(action.Terminate{
 		Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: "never-ready:" + n.Instance.ID, Decrement: decrement, Asks: asks, Why: why.String(),
 	})

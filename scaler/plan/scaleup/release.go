@@ -34,7 +34,7 @@ func (d *ScaleUp) release(n *cluster.Node, why verdict.Details) {
 // releaseFor gives pending pods, for which there is no node and none is upcoming, a seat on nodes
 // that are closed for rebalance recommendations, and releases those. It returns the others.
 func (d *ScaleUp) releaseFor(pods []fit.Tenant) (left []fit.Tenant) {
-	nodes := slices.DeleteFunc(cluster.Recommended(d.Nodes), func(n *cluster.Node) bool { return !n.Ready })
+	nodes := cluster.Recommended(d.Nodes)
 	if len(nodes) == 0 {
 		return pods
 	}
