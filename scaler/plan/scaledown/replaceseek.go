@@ -80,13 +80,13 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 }
 
 // quiet reports whether no pod waits that could get a node, whether no node is upcoming or taken
-// from us with pods on it, and whether no drain has failed. Pods that get none now, pods of namespaces
-// that ask for more than an evaluation considers, and drains that stand still do not count: one of them
-// would put off every replacement for good.
+// from us with pods on it, and whether no drain has failed. Pods that get none now, which their own
+// annotation may say for years, pods of namespaces that ask for more than an evaluation considers, and
+// drains that stand still do not count: one of them would put off every replacement for good.
 func (r *nodeSearch) quiet() bool {
 	settled := []verdict.Reason{
 		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled, verdict.PodGated, verdict.PodExpendable,
-		verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent,
+		verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent, verdict.PodTooYoung, verdict.PodNominated,
 	}
 	if slices.ContainsFunc(r.PodVerdicts, func(v *verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
@@ -195,12 +195,14 @@ func (r *nodeSearch) mayReplaceBy(g *cluster.Group) bool {
 }
 
 // tempts reports whether a pod for which nothing is launched may take a new node of the group: one of a
-// gang that gets none, or one that kube-scheduler leaves where we know of room.
+// gang that gets none, one that kube-scheduler leaves where we know of room or makes room for, or one
+// that is too young to get one.
 func (r *nodeSearch) tempts(g *cluster.Group) bool {
 	if r.tempted == nil {
 		waits := map[string]bool{}
 		for _, v := range r.PodVerdicts {
-			if v.Reason == verdict.PodGangDoesNotFit || v.Reason == verdict.PodNotScheduled {
+			switch v.Reason {
+			case verdict.PodGangDoesNotFit, verdict.PodNotScheduled, verdict.PodTooYoung, verdict.PodNominated:
 				waits[v.UID] = true
 			}
 		}
