@@ -141,8 +141,9 @@ func stopped(format string, args ...any) error {
 }
 
 const (
-	// lanesAtOnce bounds how many actions are carried out at the same time.
-	lanesAtOnce = 8
+	// lanesAtOnce bounds how many actions of one queue are carried out at the same time, and
+	// failedAtOnce how many writes on Nodes that have failed before.
+	lanesAtOnce, failedAtOnce = 8, 2
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
 )
@@ -155,33 +156,44 @@ const (
 func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
 	b := a.newBatch(ctx, actions)
 	results := make([]Result, len(actions))
-	var working errgroup.Group
-	working.SetLimit(lanesAtOnce)
-	for _, lane := range lanes(actions) {
-		working.Go(func() error {
-			chain := chain{unsent: true}
-			for _, i := range lane {
-				if chain.broken(actions[i]) {
-					results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: a.now()}
-					continue
-				}
-				if b.late(actions[i]) {
-					results[i] = Result{Action: actions[i], Outcome: Paused}
-					a.putOff.Store(true)
-					continue
-				}
-				results[i] = a.one(ctx, actions[i], b)
-				chain.note(results[i])
-				if a.Alive != nil {
-					a.Alive()
-				}
+	var working sync.WaitGroup
+	for _, q := range a.queues(actions) {
+		working.Go(func() {
+			var atOnce errgroup.Group
+			atOnce.SetLimit(q.atOnce)
+			for _, lane := range q.lanes {
+				atOnce.Go(func() error {
+					a.inOrder(ctx, lane, actions, results, b)
+					return nil
+				})
 			}
-			return nil
+			_ = atOnce.Wait() // failures are results
 		})
 	}
-	_ = working.Wait() // failures are results
+	working.Wait()
 	a.await(ctx)
 	return results
+}
+
+// inOrder carries out the actions of one lane.
+func (a *Actor) inOrder(ctx context.Context, lane []int, actions []action.Action, results []Result, b *batch) {
+	chain := chain{unsent: true}
+	for _, i := range lane {
+		if chain.broken(actions[i]) {
+			results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: a.now()}
+			continue
+		}
+		if b.late(actions[i]) {
+			results[i] = Result{Action: actions[i], Outcome: Paused}
+			a.putOff.Store(true)
+			continue
+		}
+		results[i] = a.one(ctx, actions[i], b)
+		chain.note(results[i])
+		if a.Alive != nil {
+			a.Alive()
+		}
+	}
 }
 
 // Beat sends one heartbeat, also while Do carries out other actions.
@@ -202,14 +214,41 @@ func (c *chain) note(r Result) {
 	}
 }
 
+// queue is lanes of which so many are carried out at the same time.
+type queue struct {
+	lanes  [][]int
+	atOnce int
+}
+
+// queues do not wait for each other: writes on Nodes, those that failed when they were tried last, as
+// they may hang again and take all the time that there is, and everything else.
+func (a *Actor) queues(actions []action.Action) []queue {
+	traits, now := make([]action.Traits, len(actions)), a.now()
+	failed := make([]bool, len(actions))
+	for i, todo := range actions {
+		traits[i] = action.TraitsOf(todo)
+		failed[i] = a.backOffs.failed(traits[i], now)
+	}
+	others, writes, again := queue{atOnce: lanesAtOnce}, queue{atOnce: lanesAtOnce}, queue{atOnce: failedAtOnce}
+	for _, lane := range lanes(actions, traits) {
+		q := &others
+		if traits[lane[0]].OnNode {
+			q = &writes
+			if slices.ContainsFunc(lane, func(i int) bool { return failed[i] }) {
+				q = &again
+			}
+		}
+		q.lanes = append(q.lanes, lane)
+	}
+	return []queue{others, writes, again}
+}
+
 // lanes groups the indices of actions that must keep their order. Those come
 // first for which somebody waits. To end an instance takes one off the group's size,
 // whatever that is; it stays in the group's lane where its size is set to a figure.
-func lanes(actions []action.Action) [][]int {
-	traits := make([]action.Traits, len(actions))
+func lanes(actions []action.Action, traits []action.Traits) [][]int {
 	sized := map[string]bool{} // lanes of groups whose size is set by a figure
 	for i, todo := range actions {
-		traits[i] = action.TraitsOf(todo)
 		if traits[i].Sizes && traits[i].Beside == "" {
 			sized[todo.Lane()] = true
 		}
@@ -230,7 +269,7 @@ func lanes(actions []action.Action) [][]int {
 		}
 		out[at] = append(out[at], i)
 	}
-	first := func(lane []int) int {
+	first := func(lane []int) action.Turn {
 		turn := traits[lane[0]].Turn
 		for _, i := range lane {
 			turn = min(turn, traits[i].Turn)

@@ -60,7 +60,7 @@ func (s *Shadow) Assume(a action.Action) plan.Result {
 		}
 		return r
 	}
-	if !t.Routine && t.Turn < 4 && !t.Hook { // what follows from the world's own doings would fill the log
+	if !t.Routine && t.Turn < action.ForNobody && !t.Hook { // what follows from the world's own doings would fill the log
 		d := record.Decided{Kind: t.Kind, Node: cmp.Or(t.Node.Name, t.Instance), Why: a.String()}
 		s.once(t.Key, record.Record{At: s.now, Decided: &d})
 	}

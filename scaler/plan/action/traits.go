@@ -20,10 +20,8 @@ type Traits struct {
 	Kind string
 	// Rank orders the actions of one lane: what is most pressing goes first.
 	Rank int
-	// Turn orders lanes by who waits for them: 0 for pods and hooks' timers, 1 for instances in a
-	// hook, which first wait for the list of Nodes, 2 for all others, 3 for nothing but the bill, 4
-	// for nothing.
-	Turn int
+	// Turn orders lanes by who waits for them.
+	Turn Turn
 	// Budget is how long after the start of an evaluation's actions it may begin; 0 for no
 	// such bound. The rest is for the next evaluation: a pod may wait for a node meanwhile.
 	Budget time.Duration
@@ -36,6 +34,8 @@ type Traits struct {
 	// ChangesGroup: it may have changed an Auto Scaling group, so that the groups
 	// should be read again before the next evaluation.
 	ChangesGroup bool
+	// OnNode: it is written on a Node and nowhere else.
+	OnNode bool
 	// Hook: it is a call about a lifecycle hook.
 	Hook bool
 	// Confirms: the Nodes of its instance have to be listed live before.
@@ -63,6 +63,18 @@ type Traits struct {
 	Instance string
 }
 
+// Turn is who waits for an action, the most pressing first.
+type Turn int
+
+// The turns.
+const (
+	ForPods      Turn = iota // pods, and hooks' timers
+	ForInstances             // instances in a hook, which first wait for the list of Nodes
+	ForNodes                 // whoever reads what stands on a Node or a group, and pods that are evicted
+	ForTheBill
+	ForNobody
+)
+
 const (
 	// usualTime is how long one action may take.
 	usualTime = 10 * time.Second
@@ -70,6 +82,11 @@ const (
 	// for its last action while new pods and heartbeats wait for the next one. One that
 	// was cut off is asked for again, if the pod is still there.
 	evictionTime = 3 * time.Second
+	// writeTime is how long a write on a Node may take, and laterBudget for how long writes,
+	// evictions and terminations may begin: there may be hundreds, and the server may be slow. They
+	// last some evaluations then, and pods get their nodes between them.
+	writeTime   = 5 * time.Second
+	laterBudget = 2 * time.Second
 	// completeBudget bounds how old the list of Nodes may be when an instance is let go.
 	completeBudget = 5 * time.Second
 )
@@ -79,14 +96,14 @@ var table = index(
 	// Before anything of which Auto Scaling would make something. Whoever resumed a process wants
 	// it to run.
 	row(func(a Suspend, t *Traits) { t.Key = a.Group + "/" + a.Process },
-		Traits{Rank: 0, Turn: 2, ChangesGroup: true, Event: contract.EventSuspendedProcess, Guards: []string{"suspending"}}),
+		Traits{Rank: 0, Turn: ForNodes, ChangesGroup: true, Event: contract.EventSuspendedProcess, Guards: []string{"suspending"}}),
 	row(func(a Claim, t *Traits) { t.Key = a.Group },
-		Traits{Rank: 0, Turn: 2, ChangesGroup: true, Event: contract.EventClaimedGroup}),
+		Traits{Rank: 0, Turn: ForNodes, ChangesGroup: true, Event: contract.EventClaimedGroup}),
 	// Before anything that lowers desired, which it expects to find as it was. The token of the
 	// call guards it, and how much was asked for, when and for whom: a launch template that keeps
 	// no promise would launch nodes up to the group's maximum.
 	row(func(a Grow, t *Traits) { t.Key = fleet.LaunchKey(a.Group, a.Zone, a.Part) },
-		Traits{Rank: 1, Turn: 0, Sizes: true, ChangesGroup: true, Event: contract.EventScaledUpGroup,
+		Traits{Rank: 1, Turn: ForPods, Sizes: true, ChangesGroup: true, Event: contract.EventScaledUpGroup,
 			Guards: []string{"launches", "grownAt", "bursts", "promises", "swap", "recognition"}}),
 	row(func(a Complete, t *Traits) {
 		t.waits(a.Instance, a.Hook)
@@ -95,28 +112,28 @@ var table = index(
 			t.Key += "/early"
 		}
 	},
-		Traits{Rank: 2, Turn: 1, Budget: completeBudget, ChangesGroup: true, Hook: true, Confirms: true}),
-	row(func(a Heartbeat, t *Traits) { t.waits(a.Instance, a.Hook) }, Traits{Rank: 3, Turn: 0, Hook: true}),
-	row(func(a Cordon, t *Traits) { t.on(a.Node) }, Traits{Rank: 3, Turn: 2}),
+		Traits{Rank: 2, Turn: ForInstances, Budget: completeBudget, ChangesGroup: true, Hook: true, Confirms: true}),
+	row(func(a Heartbeat, t *Traits) { t.waits(a.Instance, a.Hook) }, Traits{Rank: 3, Turn: ForPods, Hook: true}),
+	row(func(a Cordon, t *Traits) { t.on(a.Node) }, onNode(3, ForNodes, laterBudget)),
 	// The server is slow to answer each eviction, and they do not hinder each other.
 	row(func(a Evict, t *Traits) {
 		t.on(a.Node)
 		t.Beside += "/" + a.Pod.String()
 		t.Key = a.Pod.String() + "/" + string(a.Pod.UID)
 	},
-		Traits{Rank: 3, Turn: 2, Budget: 2 * time.Second, Time: evictionTime}),
-	row(func(a ClearTerminationMark, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
-	row(func(a CancelDrain, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
-	row(func(a Release, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
-	row(func(a Permit, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
-	row(func(a NotYet, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 4, Budget: time.Second, Routine: true}),
-	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Confirms: true}),
-	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
-	row(func(a TakeOver, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
-	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
+		Traits{Rank: 3, Turn: ForNodes, Budget: laterBudget, Time: evictionTime}),
+	row(func(a ClearTerminationMark, t *Traits) { t.ofInstance(a.Node, a.Instance) }, onNode(4, ForNodes, laterBudget)),
+	row(func(a CancelDrain, t *Traits) { t.ofInstance(a.Node, a.Instance) }, onNode(4, ForNodes, laterBudget)),
+	row(func(a Release, t *Traits) { t.on(a.Node) }, onNode(4, ForNodes, laterBudget)),
+	row(func(a Permit, t *Traits) { t.on(a.Node) }, onNode(4, ForNodes, laterBudget)),
+	row(func(a NotYet, t *Traits) { t.on(a.Node); t.Routine = true }, onNode(4, ForNobody, time.Second)),
+	row(func(a OutOfService, t *Traits) { t.ofInstance(a.Node, a.Instance); t.Confirms = true }, onNode(4, ForNodes, laterBudget)),
+	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, onNode(4, ForNodes, laterBudget)),
+	row(func(a TakeOver, t *Traits) { t.ofInstance(a.Node, a.Instance) }, onNode(4, ForNodes, laterBudget)),
+	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, onNode(5, ForNodes, laterBudget)),
 	// To a figure, and then each instance that is ended takes one off that.
 	row(func(a Lower, t *Traits) { t.Key = a.Group },
-		Traits{Rank: 6, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
+		Traits{Rank: 6, Turn: ForNodes, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
 	// The mark on its Node persists why an instance is ended. Of one that never became a node that
 	// served, the state does: since when it has been missed, how often that has happened in its
 	// group, and how many were ended.
@@ -128,16 +145,27 @@ var table = index(
 		if a.Node.Name != "" {
 			t.Event = "" // which is the node's
 		}
-	}, Traits{Rank: 7, Turn: 3, Budget: 2 * time.Second, Sizes: true, ChangesGroup: true, Confirms: true, Event: contract.EventDeleteUnregistered,
+	}, Traits{Rank: 7, Turn: ForTheBill, Budget: laterBudget, Sizes: true, ChangesGroup: true, Confirms: true, Event: contract.EventDeleteUnregistered,
 		Guards: []string{"unjoined", "deserted", "backOffs", "recognition"}}),
-	row(func(a Unmark, t *Traits) { t.on(a.Node) }, Traits{Rank: 8, Turn: 4, Budget: time.Second}),
-	row(func(a Mark, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
-	row(func(a Steer, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second, Routine: true}),
-	row(func(a UpdateBuffer, t *Traits) { t.Key = a.Buffer.String() }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
+	row(func(a Unmark, t *Traits) { t.on(a.Node) }, onNode(8, ForNobody, time.Second)),
+	row(func(a Mark, t *Traits) { t.on(a.Node) }, onNode(9, ForNobody, time.Second)),
+	row(func(a Steer, t *Traits) { t.on(a.Node); t.Routine = true }, onNode(9, ForNobody, time.Second)),
+	row(func(a UpdateBuffer, t *Traits) { t.Key = a.Buffer.String() }, Traits{Rank: 9, Turn: ForNobody, Budget: time.Second}),
 )
+
+// onNode is what goes for all of a kind that is written on a Node and nowhere else.
+func onNode(rank int, turn Turn, budget time.Duration) Traits {
+	return Traits{Rank: rank, Turn: turn, Budget: budget, Time: writeTime, OnNode: true}
+}
 
 // on has it concern one node alone.
 func (t *Traits) on(n NodeRef) { t.Node, t.Beside, t.Key = n, n.Name, n.Name }
+
+// ofInstance has it concern one node, of whose instance AWS is asked first.
+func (t *Traits) ofInstance(n NodeRef, instance string) {
+	t.on(n)
+	t.Instance, t.Time = instance, usualTime
+}
 
 // waits has it concern one instance alone that waits for a hook.
 func (t *Traits) waits(instance, hook string) {
@@ -216,7 +244,7 @@ func rowOf(a Action) kind {
 	if k, known := table[is]; known {
 		return k
 	}
-	return kindOf(is, Traits{Rank: 9, Turn: 2, Guards: fleet.StateParts()}, func(a Action, t *Traits) { t.Key = a.String() })
+	return kindOf(is, Traits{Rank: 9, Turn: ForNodes, Guards: fleet.StateParts()}, func(a Action, t *Traits) { t.Key = a.String() })
 }
 
 func (a Grow) Lane() string                 { return a.Group }

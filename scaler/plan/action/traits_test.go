@@ -56,7 +56,7 @@ func read(t *testing.T, file string) string {
 // Each row is whole, and what one action is about is its own.
 func TestTraitsAreWhole(t *testing.T) {
 	for _, k := range table {
-		if k.Kind == "" || k.Time <= 0 || k.Turn < 0 || k.Turn > 4 {
+		if k.Kind == "" || k.Time <= 0 || k.Turn < ForPods || k.Turn > ForNobody {
 			t.Errorf("%s: %+v", k.is, k.Traits)
 		}
 		for _, part := range k.Guards {

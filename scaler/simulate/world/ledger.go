@@ -152,7 +152,7 @@ func (w *World) closeBooks() {
 func (w *World) note(p plan.Plan) {
 	for _, a := range p.Actions {
 		t := action.TraitsOf(a)
-		if t.Routine || t.Turn == 4 {
+		if t.Routine || t.Turn == action.ForNobody {
 			continue
 		}
 		if len(w.ledger.Decisions) == mostDecisions {
