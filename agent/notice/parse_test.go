@@ -104,13 +104,14 @@ func TestParseInstanceAction(t *testing.T) {
 	spot := func(cause, does string) string {
 		return fmt.Sprintf("%s:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 %s the instance at 2025-01-01T12:02:00Z)", cause, does)
 	}
+	const timeless = "spot-terminate:i-1 (spot interruption: EC2 terminates the instance at a time that is not known)"
 	check(t, notice.FromInstanceAction, []row{
 		{`{"action":"terminate","time":"2025-01-01T12:02:00Z"}`, spot("spot-terminate", "terminates"), ""},
 		{`{"action":"stop","time":"2025-01-01T12:02:00Z"}`, spot("spot-stop", "stops"), ""},
 		{`{"action":"hibernate","time":"2025-01-01T12:02:00Z","more":1}`, spot("spot-hibernate", "hibernates"), ""},
 		{`{"action":"evaporate","time":"2025-01-01T13:02:00+01:00"}`, spot("spot-terminate", `does "evaporate" to`), ""},
-		{`{"action":"terminate","time":"soon"}`, "", "no time such as"},
-		{`{"action":"terminate"}`, "", "no time such as"},
+		{`{"action":"terminate","time":"soon"}`, timeless, ""},
+		{`{"action":"terminate"}`, timeless, ""},
 		{`{"time":"2025-01-01T12:02:00Z"}`, "", "names no action"},
 		{`{"action":7,"time":"2025-01-01T12:02:00Z"}`, "", "not valid JSON"},
 		{`{"action":`, "", "not valid JSON"},

@@ -12,7 +12,8 @@ import (
 )
 
 // ParseInstanceAction reads a spot interruption. An action that AWS may add one
-// day is an interruption too: the instance goes.
+// day is an interruption too: the instance goes. So is one without a time, or with one that cannot
+// be read: it is drained for at once in any case.
 func ParseInstanceAction(instance, body string) ([]Notice, error) {
 	var action struct {
 		Action string `json:"action"`
@@ -24,19 +25,18 @@ func ParseInstanceAction(instance, body string) ([]Notice, error) {
 	if action.Action == "" {
 		return nil, fmt.Errorf("%s: %s names no action", FromInstanceAction, Quote(body))
 	}
-	at, err := time.Parse(time.RFC3339, action.Time)
-	if err != nil || !contract.IsDate(at) {
-		return nil, fmt.Errorf("%s: %s has no time such as 2006-01-02T15:04:05Z", FromInstanceAction, Quote(body))
-	}
 	cause := spotCause(action.Action)
-	return []Notice{{
-		ID:       name(cause, instance, stamp(at)),
-		Cause:    cause,
-		Kind:     cause.Kind(),
-		Source:   FromInstanceAction,
-		Reason:   interruption(action.Action, at),
-		Deadline: at.UTC(),
-	}}, nil
+	n := Notice{
+		ID:     name(cause, instance),
+		Cause:  cause,
+		Kind:   cause.Kind(),
+		Source: FromInstanceAction,
+		Reason: interruption(action.Action, "a time that is not known"),
+	}
+	if at, err := time.Parse(time.RFC3339, action.Time); err == nil && contract.IsDate(at) {
+		n.ID, n.Reason, n.Deadline = name(cause, instance, stamp(at)), interruption(action.Action, stamp(at)), at.UTC()
+	}
+	return []Notice{n}, nil
 }
 
 // spotCause of an action. One that AWS may add one day is taken for the worst.
@@ -52,14 +52,14 @@ func spotCause(action string) Cause {
 
 // interruption distinguishes the actions of EC2: a terminated instance never
 // comes back, a stopped or hibernated one may.
-func interruption(action string, at time.Time) string {
+func interruption(action, at string) string {
 	does := map[string]string{
 		"terminate": "terminates",
 		"stop":      "stops",
 		"hibernate": "hibernates",
 	}
 	what := cmp.Or(does[action], "does "+strconv.Quote(action)+" to")
-	return fmt.Sprintf("spot interruption: EC2 %s the instance at %s", what, stamp(at))
+	return fmt.Sprintf("spot interruption: EC2 %s the instance at %s", what, at)
 }
 
 // Interruptions makes one notice of all that announce the same spot interruption: the same
