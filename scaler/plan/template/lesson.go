@@ -20,11 +20,15 @@ const (
 // remember persists what the nodes of a group have beyond its definition: when the last of them is
 // removed, pods that need it still find their group. What nodes lack is not persisted: it may be
 // their own trouble, and without a node it would not be seen that it is over. A change that is not
-// noticeable is not worth a write.
+// noticeable is not worth a write. What was learned beside another definition stays while this one is
+// read in part.
 func (d *Templates) remember(g *cluster.Group, known []*cluster.Node) {
 	of, planned := d.defined(g), g.Planned[0]
 	taught := beyond(withoutZone(planned), withoutZone(g.NodeTemplates[0]))
 	before, remembered := d.State.Lessons[g.Name]
+	if remembered && before.Of != of && len(g.Faults) > 0 {
+		return
+	}
 	if remembered = remembered && before.Of == of; remembered && len(d.settledOf(specimensFor(known, planned.Zone))) < 2 {
 		taught = completed(taught, before.Template, g.NodeTemplates[0])
 	}
