@@ -112,6 +112,7 @@ func TestParseInstanceAction(t *testing.T) {
 		{`{"action":"evaporate","time":"2025-01-01T13:02:00+01:00"}`, spot("spot-terminate", `does "evaporate" to`), ""},
 		{`{"action":"terminate","time":"soon"}`, timeless, ""},
 		{`{"action":"terminate"}`, timeless, ""},
+		{`{"action":"terminate","time":1735732920}`, timeless, ""},
 		{`{"time":"2025-01-01T12:02:00Z"}`, "", "names no action"},
 		{`{"action":7,"time":"2025-01-01T12:02:00Z"}`, "", "not valid JSON"},
 		{`{"action":`, "", "not valid JSON"},

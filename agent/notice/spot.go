@@ -17,7 +17,7 @@ import (
 func ParseInstanceAction(instance, body string) ([]Notice, error) {
 	var action struct {
 		Action string `json:"action"`
-		Time   string `json:"time"`
+		Time   any    `json:"time"`
 	}
 	if err := json.Unmarshal([]byte(body), &action); err != nil {
 		return nil, fmt.Errorf("%s: %s is not valid JSON: %w", FromInstanceAction, Quote(body), err)
@@ -33,7 +33,8 @@ func ParseInstanceAction(instance, body string) ([]Notice, error) {
 		Source: FromInstanceAction,
 		Reason: interruption(action.Action, "a time that is not known"),
 	}
-	if at, err := time.Parse(time.RFC3339, action.Time); err == nil && contract.IsDate(at) {
+	said, _ := action.Time.(string)
+	if at, err := time.Parse(time.RFC3339, said); err == nil && contract.IsDate(at) {
 		n.ID, n.Reason, n.Deadline = name(cause, instance, stamp(at)), interruption(action.Action, stamp(at)), at.UTC()
 	}
 	return []Notice{n}, nil

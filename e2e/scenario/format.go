@@ -399,12 +399,16 @@ func specWords(spec *corev1.PodSpec) []string {
 	}
 	var words []string
 	requests := map[corev1.ResourceName]resource.Quantity{}
-	for _, c := range spec.Containers {
-		for name, q := range c.Resources.Requests {
-			sum := requests[name]
+	add := func(list corev1.ResourceList) {
+		for name, q := range list {
+			sum := requests[name].DeepCopy()
 			sum.Add(q)
 			requests[name] = sum
 		}
+	}
+	add(spec.Overhead)
+	for _, c := range spec.Containers {
+		add(c.Resources.Requests)
 		for _, port := range c.Ports {
 			words = append(words, other("hostport", strconv.Itoa(int(port.HostPort)), "0"))
 		}

@@ -724,9 +724,11 @@ func (b Budget) Matches(p Pod) bool {
 
 // DaemonSet is a DaemonSet, for the room that its pods take on a new node.
 type DaemonSet struct {
-	Namespace string                 `json:"namespace"`
-	Name      string                 `json:"name"`
-	Template  corev1.PodTemplateSpec `json:"template"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Template is that of its pods. What admission has a pod request beyond it, as far as
+	// that is known, is in its Overhead.
+	Template corev1.PodTemplateSpec `json:"template"`
 }
 
 // PodOn is a pod of the set that runs on a node since then.

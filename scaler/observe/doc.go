@@ -9,6 +9,7 @@
 //	server.go    the API server's version, and whether it serves devices
 //	refusal.go   a right that is missing
 //	slim.go      what is dropped of pods and nodes before they are kept
+//	daemonsets.go  DaemonSets, and what admission makes of their pods
 //	storage.go   likewise of volumes and devices
 //	owners.go    the controllers of pods, where a rule asks for them
 //	share.go     what pods, or nodes, of one template have in common is kept once

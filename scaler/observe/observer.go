@@ -85,11 +85,13 @@ type Observer struct {
 	pods       *table[*corev1.Pod, fleet.Pod]
 	nodes      *table[*corev1.Node, fleet.Node]
 	budgets    *table[*policyv1.PodDisruptionBudget, fleet.Budget]
-	daemonSets *table[*appsv1.DaemonSet, fleet.DaemonSet]
-	others     *others
-	owners     owners
-	handlers   handlers
-	watches    []watched
+	daemonSets *table[*appsv1.DaemonSet, daemonSet]
+	// samples are the pods that show what admission makes of DaemonSets.
+	samples  samples
+	others   *others
+	owners   owners
+	handlers handlers
+	watches  []watched
 
 	// version counts the changes that a Snapshot can show.
 	version atomic.Uint64
@@ -130,7 +132,7 @@ func New(config Config) *Observer {
 	o.nodes.slim = slimNode
 	o.nodes.versions = map[types.NamespacedName]string{}
 	o.budgets = newTable(budget, budgetName, differ[fleet.Budget], func(_, _ *fleet.Budget) { o.news(later) })
-	o.daemonSets = newTable(daemonSet, daemonSetName, differ[fleet.DaemonSet], func(_, _ *fleet.DaemonSet) { o.news(later) })
+	o.daemonSets = newTable(newDaemonSet, daemonSetName, differ[daemonSet], func(_, _ *daemonSet) { o.news(later) })
 	o.others = newOthers(func() { o.news(later) })
 	o.server = &server{
 		api: config.Client.Discovery(), broke: make(chan struct{}, 1), changed: func() { o.news(later) },
@@ -171,9 +173,6 @@ func nodeName(n *fleet.Node) types.NamespacedName { return types.NamespacedName{
 func budgetName(b *fleet.Budget) types.NamespacedName {
 	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 }
-func daemonSetName(d *fleet.DaemonSet) types.NamespacedName {
-	return types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
-}
 
 func differ[T any](was, is *T) bool { return !fleet.Equal(*was, *is) }
 
@@ -197,13 +196,6 @@ func (o *Observer) node(n *corev1.Node) *fleet.Node {
 func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
 	budget := fleet.BudgetFrom(b)
 	return &budget
-}
-
-func daemonSet(d *appsv1.DaemonSet) *fleet.DaemonSet {
-	template := d.Spec.Template
-	template.Annotations = contract.Only(template.Annotations, podAnnotations)
-	slimTemplateSpec(&template.Spec)
-	return &fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
 }
 
 // Run watches until ctx ends.
@@ -384,7 +376,6 @@ func sameGroup(a, b fleet.Group) bool {
 type copied struct {
 	nodes      values[fleet.Node]
 	budgets    values[fleet.Budget]
-	daemonSets values[fleet.DaemonSet]
 	namespaces []*corev1.Namespace
 	labels     map[string]map[string]string // by namespace
 }
@@ -392,7 +383,7 @@ type copied struct {
 func (o *Observer) copies() ([]fleet.Node, []fleet.Budget, []fleet.DaemonSet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.copied.nodes.of(o.nodes.snapshot()), o.copied.budgets.of(o.budgets.snapshot()), o.copied.daemonSets.of(o.daemonSets.snapshot())
+	return o.copied.nodes.of(o.nodes.snapshot()), o.copied.budgets.of(o.budgets.snapshot()), o.samples.admitted(o.daemonSets.snapshot(), o.pods.snapshot)
 }
 
 // namespaces are the labels of each, made anew when one has changed.
@@ -478,6 +469,7 @@ func (o *Observer) AwaitBuffer(ctx context.Context, namespace, name, version str
 func (o *Observer) podChanged(was, is *fleet.Pod) {
 	o.noteAgent(was, is)
 	o.handlers.note(o.pods.snapshot, was, is)
+	o.samples.note(o.pods.snapshot, was, is)
 	listed := was == nil && is == nil
 	urgent := listed || is != nil && is.Scheduling == fleet.Unschedulable && (was == nil || was.Scheduling != fleet.Unschedulable)
 	if urgent {

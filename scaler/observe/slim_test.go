@@ -54,7 +54,7 @@ func TestTemplatesAreCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.DaemonSet{}
 			d.Spec.Template.Spec = x.has
-			if got := daemonSet(d).Template.Spec; !fleet.Equal(got, x.want) {
+			if got := newDaemonSet(d).Template.Spec; !fleet.Equal(got, x.want) {
 				t.Error(cmp.Diff(x.want, got))
 			}
 		})

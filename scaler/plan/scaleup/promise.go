@@ -23,9 +23,9 @@ import (
 // come of it. If none of them would take the pod, even with nothing on it but what belongs to the
 // node, the group is not grown for pods of that class for a while, which doubles each time. The
 // first node that takes such a pod after all ends that, and the promise is made anew, and believed,
-// as soon as the definition of the group's nodes changes, or the DaemonSets do. Cordons break no
-// promise, nor does a taint that may be one of people: a node that is barred by these alone tells
-// nothing of the next one.
+// as soon as the definition of the group's nodes changes, or the DaemonSets' templates do. Cordons
+// break no promise, nor does a taint that may be one of people: a node that is barred by these alone
+// tells nothing of the next one.
 
 const (
 	// settling is how long a node that has become Ready may still come to take the

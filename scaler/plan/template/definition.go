@@ -5,18 +5,23 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// Definition is a hash of what new nodes of the group are defined to be, and of the DaemonSets.
-// Nothing that is learned from nodes is in it: that changes with them.
+// Definition is a hash of what new nodes of the group are defined to be, and of the DaemonSets'
+// templates. Nothing that is learned from nodes or from pods is in it: that changes with them.
 func (d *Templates) Definition(g *cluster.Group) string {
 	if g.Definition == "" {
 		if d.daemonsText == "" {
-			d.daemonsText = encoded(d.Daemons)
+			sets := slices.Clone(d.Daemons)
+			for i := range sets {
+				sets[i].Template.Spec.Overhead = nil
+			}
+			d.daemonsText = encoded(sets)
 		}
 		g.Definition = Hashed(definedAs(g) + d.daemonsText)
 	}
