@@ -137,7 +137,7 @@ func (r *Rules) follow(version string) {
 const (
 	// slack is how many pods are kept beyond those that there are, so that small clusters are
 	// not tidied at every evaluation.
-	slack = 1000
+	slack = 250
 	// turnover is how often all pods of a cluster may be replaced until all that was
 	// learned is forgotten, the old with the new.
 	turnover = 4
