@@ -141,9 +141,8 @@ func stopped(format string, args ...any) error {
 }
 
 const (
-	// lanesAtOnce bounds how many actions of one queue are carried out at the same time, and
-	// failedAtOnce how many writes on Nodes that have failed before.
-	lanesAtOnce, failedAtOnce = 8, 2
+	// lanesAtOnce bounds how many actions of one queue are carried out at the same time.
+	lanesAtOnce = 8
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
 )
@@ -157,11 +156,11 @@ func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
 	b := a.newBatch(ctx, actions)
 	results := make([]Result, len(actions))
 	var working sync.WaitGroup
-	for _, q := range a.queues(actions) {
+	for _, queue := range a.queues(actions) {
 		working.Go(func() {
 			var atOnce errgroup.Group
-			atOnce.SetLimit(q.atOnce)
-			for _, lane := range q.lanes {
+			atOnce.SetLimit(lanesAtOnce)
+			for _, lane := range queue {
 				atOnce.Go(func() error {
 					a.inOrder(ctx, lane, actions, results, b)
 					return nil
@@ -214,33 +213,43 @@ func (c *chain) note(r Result) {
 	}
 }
 
-// queue is lanes of which so many are carried out at the same time.
-type queue struct {
-	lanes  [][]int
-	atOnce int
-}
-
-// queues do not wait for each other: writes on Nodes, those that failed when they were tried last, as
-// they may hang again and take all the time that there is, and everything else.
-func (a *Actor) queues(actions []action.Action) []queue {
+// queues are lanes that do not wait for those of another queue: writes on Nodes, what failed when it was
+// tried last and may hang again and take all the time that there is, and everything else. Of what
+// failed that comes first which did so less often. What changes a group's size, or waits for a
+// hook, is among everything else also then.
+func (a *Actor) queues(actions []action.Action) [][][]int {
 	traits, now := make([]action.Traits, len(actions)), a.now()
-	failed := make([]bool, len(actions))
 	for i, todo := range actions {
 		traits[i] = action.TraitsOf(todo)
-		failed[i] = a.backOffs.failed(traits[i], now)
 	}
-	others, writes, again := queue{atOnce: lanesAtOnce}, queue{atOnce: lanesAtOnce}, queue{atOnce: failedAtOnce}
+	var others, writes [][]int
+	type retry struct {
+		lane []int
+		failure
+	}
+	var again []retry
 	for _, lane := range lanes(actions, traits) {
-		q := &others
-		if traits[lane[0]].OnNode {
-			q = &writes
-			if slices.ContainsFunc(lane, func(i int) bool { return failed[i] }) {
-				q = &again
-			}
+		var last failure
+		mayWait := true
+		for _, i := range lane {
+			last = cmp.Or(a.backOffs.failed(traits[i], now), last)
+			mayWait = mayWait && traits[i].Turn >= action.ForNodes && traits[i].Beside != ""
 		}
-		q.lanes = append(q.lanes, lane)
+		switch {
+		case mayWait && last.times > 0:
+			again = append(again, retry{lane, last})
+		case traits[lane[0]].OnNode:
+			writes = append(writes, lane)
+		default:
+			others = append(others, lane)
+		}
 	}
-	return []queue{others, writes, again}
+	slices.SortStableFunc(again, func(a, b retry) int { return a.compare(b.failure) })
+	failed := make([][]int, len(again))
+	for i := range again {
+		failed[i] = again[i].lane
+	}
+	return [][][]int{others, writes, failed}
 }
 
 // lanes groups the indices of actions that must keep their order. Those come
@@ -253,11 +262,14 @@ func lanes(actions []action.Action, traits []action.Traits) [][]int {
 			sized[todo.Lane()] = true
 		}
 	}
-	type lane struct{ group, beside string }
+	type lane struct {
+		group, beside string
+		onNode        bool // a Node may be named as its instance is
+	}
 	var out [][]int
 	place := map[lane]int{}
 	for i, todo := range actions {
-		l := lane{todo.Lane(), traits[i].Beside}
+		l := lane{todo.Lane(), traits[i].Beside, traits[i].OnNode}
 		if traits[i].Sizes && sized[l.group] {
 			l.beside = ""
 		}
@@ -308,7 +320,7 @@ func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 	if result, paused := a.BackedOff(todo); paused {
 		return result
 	}
-	within, cancel := context.WithTimeout(ctx, action.TraitsOf(todo).Time)
+	within, cancel := context.WithTimeout(ctx, a.timeFor(todo))
 	defer cancel()
 	answer, err := a.do(within, todo, b)
 	if errors.Is(err, asg.ErrAlready) {
@@ -326,6 +338,16 @@ func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 		a.log(result)
 	}
 	return result
+}
+
+// timeFor is how long an action may take. Where a write on a Node did not come to its end, a webhook
+// may take long, and it has more the next time.
+func (a *Actor) timeFor(todo action.Action) time.Duration {
+	t := action.TraitsOf(todo)
+	if t.OnNode && a.backOffs.failed(t, a.now()).times > 0 {
+		return max(t.Time, action.UsualTime)
+	}
+	return t.Time
 }
 
 func (a *Actor) do(ctx context.Context, todo action.Action, b *batch) (*launch.Answer, error) {

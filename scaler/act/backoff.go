@@ -37,14 +37,13 @@ const (
 )
 
 type backOffs struct {
-	mu   sync.Mutex
-	ends map[string]backOff
+	mu       sync.Mutex
+	ends     map[string]backOff
+	failures failures
 }
 
 type backOff struct {
-	until time.Time
-	// asked is when the action was asked for last since; there may have been no time to try it.
-	asked   time.Time
+	until   time.Time
 	outcome Outcome // Stopped, Begun or Failed; Done for an eviction
 	err     error   // the last failure, or why it stopped
 	// count is how many failures there were in a row, or stops for the same
@@ -68,18 +67,6 @@ func (b *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool
 	return last.failure(), last.runs(now)
 }
 
-// failed reports whether an action that is asked for now failed when it was tried last.
-func (b *backOffs) failed(todo action.Traits, now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	last, known := b.ends[todo.Key]
-	if known {
-		last.asked = now
-		b.ends[todo.Key] = last
-	}
-	return last.outcome == Failed
-}
-
 // runs reports whether it has not ended. None is longer than the longest: the clock was set back.
 func (b backOff) runs(now time.Time) bool {
 	return now.Before(b.until) && b.until.Sub(now) <= mostFailure
@@ -94,9 +81,8 @@ func (b *backOffs) note(todo action.Action, r Result) (news bool) {
 	if b.ends == nil {
 		b.ends = map[string]backOff{}
 	}
-	maps.DeleteFunc(b.ends, func(_ string, old backOff) bool {
-		return now.Sub(old.until) > mostFailure && now.Sub(old.asked) > mostFailure
-	})
+	maps.DeleteFunc(b.ends, func(_ string, old backOff) bool { return now.Sub(old.until) > mostFailure })
+	b.failures.note(action.TraitsOf(todo), r)
 	key := action.TraitsOf(todo).Key
 	if r.Outcome == Done {
 		delete(b.ends, key)

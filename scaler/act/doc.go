@@ -13,6 +13,7 @@
 //	takeover.go     what a Cluster Autoscaler that is gone left on a node
 //	buffer.go    the status of CapacityBuffers
 //	backoff.go   what failed is not tried again at once
+//	failures.go  what has failed holds up nothing else
 //	announce.go  Events of pods and groups, at a bounded rate
 //	podnews.go   the next Event of each pending pod
 //	groupnews.go the next Events of groups

@@ -40,22 +40,26 @@ func daemonSetName(d *daemonSet) types.NamespacedName {
 	return types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
 }
 
-// samples are the newest pod of each DaemonSet that has a node. A LimitRange, a RuntimeClass, a VPA or
-// another webhook has a pod request more than its template does, and no template shows it; the pod
-// does.
+// samples are the newest pods of each DaemonSet that have a node. A LimitRange, a RuntimeClass, a VPA or
+// another webhook has a pod request more than its template does, and no template shows it; the pods
+// do.
 // https://kubernetes.io/docs/concepts/policy/limit-range/
 // https://kubernetes.io/docs/concepts/scheduling-eviction/pod-overhead/
 type samples struct {
 	mu     sync.Mutex
-	newest map[types.UID]*fleet.Pod // by the DaemonSet
-	// lost are the DaemonSets whose newest pod has gone: another is sought among all.
-	lost map[types.UID]bool
+	newest map[types.NamespacedName][]*fleet.Pod // by the DaemonSet, mostSamples of each at the most
+	// lost are the DaemonSets of which one of so many has gone: another is sought among all.
+	lost map[types.NamespacedName]bool
 
 	// sets are what was made of rows and the pods of used.
 	rows []*daemonSet
-	used []*fleet.Pod
+	used [][]*fleet.Pod
 	sets []fleet.DaemonSet
 }
+
+// mostSamples are asked what a DaemonSet's pods request: what one alone does, because it was resized or
+// its node is large, says nothing of the next.
+const mostSamples = 3
 
 // note takes a change of a pod; after a Replace (was and is are nil) all of them.
 func (s *samples) note(all func() []*fleet.Pod, was, is *fleet.Pod) {
@@ -68,37 +72,58 @@ func (s *samples) note(all func() []*fleet.Pod, was, is *fleet.Pod) {
 		}
 		return
 	}
-	if set, of := setOf(was); of && s.newest[set] == was {
-		delete(s.newest, set)
-		if s.lost == nil {
-			s.lost = map[types.UID]bool{}
-		}
-		s.lost[set] = true
+	if set, of := setOf(was); of {
+		s.drop(set, was, is)
 	}
 	s.take(is)
 }
 
+// drop forgets a pod of a set. Where it is the same pod that has changed none is sought in its place.
+func (s *samples) drop(set types.NamespacedName, was, is *fleet.Pod) {
+	list := s.newest[set]
+	at := slices.Index(list, was)
+	if at < 0 {
+		return
+	}
+	full := len(list) == mostSamples
+	s.newest[set] = slices.Delete(list, at, at+1)
+	if same, of := setOf(is); of && same == set && newer(is, was) == 0 || !full {
+		return
+	}
+	if s.lost == nil {
+		s.lost = map[types.NamespacedName]bool{}
+	}
+	s.lost[set] = true
+}
+
 func (s *samples) take(p *fleet.Pod) {
 	set, of := setOf(p)
-	if !of || s.newest[set] != nil && !newer(p, s.newest[set]) {
+	if !of {
+		return
+	}
+	list := s.newest[set]
+	at, known := slices.BinarySearchFunc(list, p, newer)
+	if known || at == mostSamples {
 		return
 	}
 	if s.newest == nil {
-		s.newest = map[types.UID]*fleet.Pod{}
+		s.newest = map[types.NamespacedName][]*fleet.Pod{}
 	}
-	s.newest[set] = p
+	list = slices.Insert(list, at, p)
+	s.newest[set] = list[:min(len(list), mostSamples)]
 }
 
-// setOf is the DaemonSet of a pod that has a node and stays there.
-func setOf(p *fleet.Pod) (set types.UID, of bool) {
+// setOf is the DaemonSet, by its namespace and UID, of a pod that has a node and stays there.
+func setOf(p *fleet.Pod) (set types.NamespacedName, of bool) {
 	if p == nil || p.Node == "" || p.Ended() || !p.Deleted.IsZero() || p.Owner == nil || p.Owner.Kind != "DaemonSet" {
-		return "", false
+		return types.NamespacedName{}, false
 	}
-	return p.Owner.UID, true
+	return types.NamespacedName{Namespace: p.Namespace, Name: string(p.Owner.UID)}, true
 }
 
-func newer(p, than *fleet.Pod) bool {
-	return cmp.Or(p.Created.Time().Compare(than.Created.Time()), cmp.Compare(p.Name, than.Name)) > 0
+// newer puts the newest first; pods of the same second by their names.
+func newer(p, than *fleet.Pod) int {
+	return cmp.Or(than.Created.Time().Compare(p.Created.Time()), cmp.Compare(p.Name, than.Name))
 }
 
 // admitted are the DaemonSets as their pods will be on new nodes. The list is another one whenever
@@ -114,33 +139,45 @@ func (s *samples) admitted(rows []*daemonSet, all func() []*fleet.Pod) []fleet.D
 		}
 		clear(s.lost)
 	}
-	used := make([]*fleet.Pod, len(rows))
+	used := make([][]*fleet.Pod, len(rows))
 	for i, row := range rows {
-		// One of an earlier template says nothing of the present one.
-		if p := s.newest[row.UID]; p != nil && p.Labels[templateGeneration] == row.Generation {
-			used[i] = p
+		for _, p := range s.newest[types.NamespacedName{Namespace: row.Namespace, Name: string(row.UID)}] {
+			if p.Labels[templateGeneration] == row.Generation { // one of an earlier template says nothing
+				used[i] = append(used[i], p)
+			}
 		}
 	}
-	if sameRows(s.rows, rows) && slices.Equal(s.used, used) {
+	if sameRows(s.rows, rows) && slices.EqualFunc(s.used, used, slices.Equal) {
 		return s.sets
 	}
 	s.rows, s.used, s.sets = rows, used, make([]fleet.DaemonSet, len(rows))
 	for i, row := range rows {
 		s.sets[i] = row.DaemonSet
-		if used[i] != nil {
-			s.sets[i].Template.Spec = surcharged(row.Template.Spec, used[i].Spec)
-		}
+		s.sets[i].Template.Spec = surcharged(row.Template.Spec, used[i])
 	}
 	return s.sets
 }
 
-// surcharged is the spec of a template with what a pod requests beyond it as its overhead.
-func surcharged(template corev1.PodSpec, pod *corev1.PodSpec) corev1.PodSpec {
+// surcharged is the spec of a template with what each of some pods requests beyond it as its overhead.
+func surcharged(template corev1.PodSpec, pods []*fleet.Pod) corev1.PodSpec {
 	requests := func(spec *corev1.PodSpec) corev1.ResourceList {
 		return resourcehelper.PodRequests(&corev1.Pod{Spec: *fleet.Bounded(spec)}, resourcehelper.PodResourcesOptions{})
 	}
-	asks, overhead := requests(&template), maps.Clone(template.Overhead)
-	for name, q := range requests(pod) {
+	var least corev1.ResourceList
+	for i, p := range pods {
+		asks := requests(p.Spec)
+		if i == 0 {
+			least = asks
+		}
+		for name, q := range least {
+			if has := asks[name]; has.Cmp(q) < 0 {
+				least[name] = has
+			}
+		}
+	}
+	overhead := maps.Clone(template.Overhead)
+	asks := requests(&template)
+	for name, q := range least {
 		more := q.DeepCopy()
 		if more.Sub(asks[name]); more.Sign() <= 0 {
 			continue

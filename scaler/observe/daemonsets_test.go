@@ -52,7 +52,7 @@ func TestDaemonSetsAsAdmissionMakesThem(t *testing.T) {
 	}
 	overhead := requesting(cpus("500m"))
 	overhead.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
-	beyond := requesting(cpus("1e9999999"))
+	nothing, beyond := requesting(nil), requesting(cpus("1e9999999"))
 	older := logsPod("a", 2, requesting(cpus("700m")))
 	for _, tc := range []struct {
 		name string
@@ -64,13 +64,21 @@ func TestDaemonSetsAsAdmissionMakesThem(t *testing.T) {
 		{"the overhead of a RuntimeClass", []*fleet.Pod{logsPod("b", 1, overhead)}, overhead.Overhead},
 		{"another resource", []*fleet.Pod{logsPod("b", 1, requesting(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}))}, overhead.Overhead},
 		{"no less than the template", []*fleet.Pod{logsPod("b", 1, requesting(cpus("100m")))}, nil},
-		{"the newest", []*fleet.Pod{logsPod("b", 1, requesting(cpus("600m"))), older}, cpus("100m")},
+		{"the least of the newest", []*fleet.Pod{older, of(func(p *fleet.Pod) {})}, cpus("200m")},
+		{"of the newest alone", []*fleet.Pod{logsPod("c", 3, requesting(cpus("2"))), logsPod("d", 3, requesting(cpus("3"))), logsPod("e", 3, requesting(cpus("4"))), logsPod("f", 4, requesting(cpus("600m")))}, cpus("1500m")},
 		{"of an earlier template", []*fleet.Pod{of(func(p *fleet.Pod) { p.Labels = map[string]string{templateGeneration: "1"} })}, nil},
-		{"without a node", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Node = "" })}, cpus("200m")},
-		{"that ended", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Phase = fleet.PodFailed })}, cpus("200m")},
-		{"that goes", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Deleted = fleet.SecondOf(time.Unix(1, 0)) })}, cpus("200m")},
-		{"of another DaemonSet", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Owner = &metav1.OwnerReference{Kind: "DaemonSet", Name: "logs", UID: "other"} })}, cpus("200m")},
-		{"of no DaemonSet", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Owner = &metav1.OwnerReference{Kind: "ReplicaSet", UID: "set"} })}, cpus("200m")},
+		{"without a node", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Node = ""; p.Spec = &nothing })}, cpus("200m")},
+		{"that ended", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Phase = fleet.PodFailed; p.Spec = &nothing })}, cpus("200m")},
+		{"that goes", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Deleted = fleet.SecondOf(time.Unix(1, 0)); p.Spec = &nothing })}, cpus("200m")},
+		{"of another DaemonSet", []*fleet.Pod{older, of(func(p *fleet.Pod) {
+			p.Owner = &metav1.OwnerReference{Kind: "DaemonSet", Name: "logs", UID: "other"}
+			p.Spec = &nothing
+		})}, cpus("200m")},
+		{"of another namespace", []*fleet.Pod{older, of(func(p *fleet.Pod) { p.Namespace = "tenant"; p.Spec = &nothing })}, cpus("200m")},
+		{"of no DaemonSet", []*fleet.Pod{older, of(func(p *fleet.Pod) {
+			p.Owner = &metav1.OwnerReference{Kind: "ReplicaSet", UID: "set"}
+			p.Spec = &nothing
+		})}, cpus("200m")},
 		{"beyond counting", []*fleet.Pod{logsPod("b", 1, beyond)}, cpus("9223372036854775806500m")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -129,8 +137,8 @@ func TestDaemonSetsGoByThePodsThatAreThere(t *testing.T) {
 			return list
 		}
 		var before []fleet.DaemonSet
-		for range rapid.IntRange(1, 20).Draw(t, "changes") {
-			name := fmt.Sprint("p", rapid.IntRange(0, 3).Draw(t, "pod"))
+		for range rapid.IntRange(1, 40).Draw(t, "changes") {
+			name := fmt.Sprint("p", rapid.IntRange(0, 6).Draw(t, "pod"))
 			was := pods[name]
 			var is *fleet.Pod
 			if rapid.IntRange(0, 2).Draw(t, "gone") > 0 {

@@ -76,15 +76,15 @@ const (
 )
 
 const (
-	// usualTime is how long one action may take.
-	usualTime = 10 * time.Second
+	// UsualTime is how long one action may take.
+	UsualTime = 10 * time.Second
 	// evictionTime is how long one eviction may: webhooks may hang, and the evaluation waits
 	// for its last action while new pods and heartbeats wait for the next one. One that
 	// was cut off is asked for again, if the pod is still there.
 	evictionTime = 3 * time.Second
-	// writeTime is how long a write on a Node may take, and laterBudget for how long writes,
-	// evictions and terminations may begin: there may be hundreds, and the server may be slow. They
-	// last some evaluations then, and pods get their nodes between them.
+	// writeTime is how long a write on a Node may take that has not failed before, and laterBudget
+	// for how long writes, evictions and terminations may begin: there may be hundreds, and the server
+	// may be slow. They last some evaluations then, and pods get their nodes between them.
 	writeTime   = 5 * time.Second
 	laterBudget = 2 * time.Second
 	// completeBudget bounds how old the list of Nodes may be when an instance is let go.
@@ -164,7 +164,7 @@ func (t *Traits) on(n NodeRef) { t.Node, t.Beside, t.Key = n, n.Name, n.Name }
 // ofInstance has it concern one node, of whose instance AWS is asked first.
 func (t *Traits) ofInstance(n NodeRef, instance string) {
 	t.on(n)
-	t.Instance, t.Time = instance, usualTime
+	t.Instance, t.Time = instance, UsualTime
 }
 
 // waits has it concern one instance alone that waits for a hook.
@@ -227,7 +227,7 @@ func row[A Action](about func(A, *Traits), t Traits) kind {
 }
 
 func kindOf(is reflect.Type, t Traits, about func(Action, *Traits)) kind {
-	t.Kind, t.Time = strings.ToLower(capital.ReplaceAllString(is.Name(), "$1-$2")), cmp.Or(t.Time, usualTime)
+	t.Kind, t.Time = strings.ToLower(capital.ReplaceAllString(is.Name(), "$1-$2")), cmp.Or(t.Time, UsualTime)
 	return kind{Traits: t, is: is, about: about}
 }
 

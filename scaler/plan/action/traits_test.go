@@ -118,7 +118,7 @@ func (x unheardOf) String() string { return "do something" }
 // from them.
 func TestTraitsOfTheUnknown(t *testing.T) {
 	got := TraitsOf(unheardOf{})
-	if !slices.Equal(got.Guards, fleet.StateParts()) || got.Key != "unheard-of/do something" || got.Time != usualTime || got.Sizes {
+	if !slices.Equal(got.Guards, fleet.StateParts()) || got.Key != "unheard-of/do something" || got.Time != UsualTime || got.Sizes {
 		t.Errorf("%+v", got)
 	}
 	last := Ordered([]Action{unheardOf{}, Lower{Group: "web"}, Unmark{Group: "web"}, Grow{Group: "web"}})
