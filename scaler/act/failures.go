@@ -34,15 +34,15 @@ func (f *failures) note(t action.Traits, r Result) {
 	maps.DeleteFunc(*f, func(_ string, old failure) bool {
 		return r.Ended.Sub(old.at) > patient && r.Ended.Sub(old.asked) > patient
 	})
-	switch key := failureKey(t); r.Outcome {
-	case Done:
+	key := failureKey(t)
+	if r.Outcome != Failed { // it was answered
 		delete(*f, key)
-	case Failed:
-		if *f == nil {
-			*f = failures{}
-		}
-		(*f)[key] = failure{times: (*f)[key].times + 1, at: r.Ended, asked: r.Ended}
+		return
 	}
+	if *f == nil {
+		*f = failures{}
+	}
+	(*f)[key] = failure{times: (*f)[key].times + 1, at: r.Ended, asked: r.Ended}
 }
 
 // ask notes that something is asked for, and returns how it failed; the zero failure where it did not.
