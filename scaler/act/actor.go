@@ -233,7 +233,7 @@ func (a *Actor) queues(actions []action.Action) [][][]int {
 		mayWait := true
 		for _, i := range lane {
 			last = cmp.Or(a.backOffs.failed(traits[i], now), last)
-			mayWait = mayWait && traits[i].Turn >= action.ForNodes && traits[i].Beside != ""
+			mayWait = mayWait && traits[i].Turn >= action.ForNodes && (traits[i].Beside != "" || !traits[i].ChangesGroup)
 		}
 		switch {
 		case mayWait && last.times > 0:

@@ -12,13 +12,16 @@ import (
 // and writes on Nodes by the Node, as a webhook that hangs for one write does for the others.
 type failures map[string]failure
 
-// failure is how often in a row something failed, and when it did last.
+// failure is how often in a row something failed, up to mostTimes, and when it did last.
 type failure struct {
 	times int
 	at    time.Time
 	// asked is when it was asked for last; there may have been no time to try it.
 	asked time.Time
 }
+
+// mostTimes bounds that count: what failed all day for another reason waits no longer than what hangs.
+const mostTimes = 3
 
 // patient is for how long a failure is remembered that is not asked for: for longer than a back-off.
 const patient = 2 * mostFailure
@@ -34,15 +37,15 @@ func (f *failures) note(t action.Traits, r Result) {
 	maps.DeleteFunc(*f, func(_ string, old failure) bool {
 		return r.Ended.Sub(old.at) > patient && r.Ended.Sub(old.asked) > patient
 	})
-	key := failureKey(t)
-	if r.Outcome != Failed { // it was answered
+	switch key := failureKey(t); r.Outcome {
+	case Done: // where it stopped the Node was read, and what hangs may be the write
 		delete(*f, key)
-		return
+	case Failed:
+		if *f == nil {
+			*f = failures{}
+		}
+		(*f)[key] = failure{times: min((*f)[key].times+1, mostTimes), at: r.Ended, asked: r.Ended}
 	}
-	if *f == nil {
-		*f = failures{}
-	}
-	(*f)[key] = failure{times: (*f)[key].times + 1, at: r.Ended, asked: r.Ended}
 }
 
 // ask notes that something is asked for, and returns how it failed; the zero failure where it did not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -123,5 +124,41 @@ func TestWritesOnNodesDoNotHoldUp(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What failed all day, and would be done now, has its turn among what hangs; so has a buffer among
+// buffers.
+func TestWhatFailedForLongHasItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(nil)
+		b.Nodes = hangingNodes{slowNodes{b.Nodes}, new(bool)}
+		healed := drainOf("healed")
+		for range 1000 {
+			b.backOffs.note(healed, Result{Action: healed, Outcome: Failed, Err: errors.New("no"), Ended: time.Now()})
+		}
+		var actions []action.Action
+		for i := range 80 {
+			actions = append(actions, drainOf(fmt.Sprint("hanging-", i)))
+		}
+		actions = append(actions, healed)
+		for began := time.Now(); ; {
+			ready := slices.DeleteFunc(slices.Clone(actions), func(x action.Action) bool { _, paused := b.BackedOff(x); return paused })
+			for _, r := range b.Do(t.Context(), ready) {
+				if r.Action == healed && r.Outcome == Done {
+					return
+				}
+			}
+			if time.Since(began) > 10*time.Minute {
+				t.Fatal("it has had no turn")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	buffer := action.UpdateBuffer{}
+	b := newBed(nil)
+	b.backOffs.note(buffer, Result{Action: buffer, Outcome: Failed, Err: errors.New("no"), Ended: time.Now()})
+	if q := b.queues([]action.Action{buffer, action.Suspend{Group: "web", Process: "A"}}); len(q[0]) != 1 || len(q[2]) != 1 {
+		t.Errorf("queues %v", q)
 	}
 }

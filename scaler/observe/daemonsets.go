@@ -86,7 +86,9 @@ func (s *samples) drop(set types.NamespacedName, was, is *fleet.Pod) {
 		return
 	}
 	full := len(list) == mostSamples
-	s.newest[set] = slices.Delete(list, at, at+1)
+	if s.newest[set] = slices.Delete(list, at, at+1); len(list) == 1 {
+		delete(s.newest, set)
+	}
 	if same, of := setOf(is); of && same == set && newer(is, was) == 0 || !full {
 		return
 	}
