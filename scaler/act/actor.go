@@ -213,10 +213,10 @@ func (c *chain) note(r Result) {
 	}
 }
 
-// queues are lanes that do not wait for those of another queue: writes on Nodes, what failed when it was
-// tried last and may hang again and take all the time that there is, and everything else. Of what
-// failed that comes first which did so less often. What changes a group's size, or waits for a
-// hook, is among everything else also then.
+// queues are lanes that do not wait for those of another queue: all others, writes on Nodes, and what
+// failed when it was tried last and may hang again and take all the time that there is. Of that comes
+// first what failed less often. What is asked of a whole group, or keeps the time of a hook, is
+// among the others also where it failed.
 func (a *Actor) queues(actions []action.Action) [][][]int {
 	traits, now := make([]action.Traits, len(actions)), a.now()
 	for i, todo := range actions {
@@ -345,7 +345,7 @@ func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 func (a *Actor) timeFor(todo action.Action) time.Duration {
 	t := action.TraitsOf(todo)
 	if t.OnNode && a.backOffs.failed(t, a.now()).times > 0 {
-		return max(t.Time, action.UsualTime)
+		return action.UsualTime
 	}
 	return t.Time
 }

@@ -82,8 +82,9 @@ func (b *backOffs) note(todo action.Action, r Result) (news bool) {
 		b.ends = map[string]backOff{}
 	}
 	maps.DeleteFunc(b.ends, func(_ string, old backOff) bool { return now.Sub(old.until) > mostFailure })
-	b.failures.note(action.TraitsOf(todo), r)
-	key := action.TraitsOf(todo).Key
+	traits := action.TraitsOf(todo)
+	b.failures.note(traits, r)
+	key := traits.Key
 	if r.Outcome == Done {
 		delete(b.ends, key)
 		if _, evicted := todo.(action.Evict); evicted {

@@ -16,7 +16,7 @@ type failures map[string]failure
 type failure struct {
 	times int
 	at    time.Time
-	// asked is when it was asked for last; there may have been no time to try it.
+	// asked is when it was asked for last, with or without time to try it.
 	asked time.Time
 }
 
@@ -34,9 +34,7 @@ func failureKey(t action.Traits) string {
 }
 
 func (f *failures) note(t action.Traits, r Result) {
-	maps.DeleteFunc(*f, func(_ string, old failure) bool {
-		return r.Ended.Sub(old.at) > patient && r.Ended.Sub(old.asked) > patient
-	})
+	maps.DeleteFunc(*f, func(_ string, old failure) bool { return r.Ended.Sub(old.asked) > patient })
 	switch key := failureKey(t); r.Outcome {
 	case Done: // where it stopped the Node was read, and what hangs may be the write
 		delete(*f, key)
