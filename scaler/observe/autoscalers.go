@@ -87,6 +87,7 @@ type autoscalerWatch struct {
 	heard    map[sign]heard
 	powers   map[question]power
 	statuses map[sign]said
+	own      own
 
 	mu sync.Mutex
 	// renewed are the signs that were seen to change since the last round.
@@ -94,6 +95,10 @@ type autoscalerWatch struct {
 	known   bool
 	list    []fleet.Autoscaler
 }
+
+// own is when our own lease was created, the zero time where there is none, as the API server
+// answered then.
+type own struct{ created, at time.Time }
 
 // signs are those that one watch sees, and when it could not.
 type signs struct {
@@ -119,36 +124,39 @@ func newAutoscalerWatch(o *Observer) *autoscalerWatch {
 }
 
 // watches are those of the leases and statuses, each by its name: so the right to see
-// them can be given by name.
+// them can be given by name. Of our own lease nothing is heard: its renewals would wake each
+// replica every two seconds.
 func (w *autoscalerWatch) watches(names []string) []watched {
 	o := w.o
 	var list []watched
 	for _, name := range names {
-		list = append(list, w.leases(name, fleet.ClusterAutoscaler))
+		list = append(list, w.leases(name, byName(name), fleet.ClusterAutoscaler))
 	}
-	list = append(list, w.leases(contract.LeaseScaler, fleet.Windlass))
+	others := byName(contract.LeaseScaler) + "," + "metadata.namespace" + "!=" + o.config.Namespace
+	list = append(list, w.leases(contract.LeaseScaler, others, fleet.Windlass))
 	if o.config.Metadata != nil {
 		name := contract.ConfigMapClusterAutoscalerStatus
 		api := o.config.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
-		list = append(list, signsNamed(w, o.config.Metadata, "configmaps", name, api, statusSign))
+		list = append(list, signsNamed(w, o.config.Metadata, "configmaps", name, byName(name), api, statusSign))
 	}
 	return list
 }
 
-func (w *autoscalerWatch) leases(name, kind string) watched {
+func (w *autoscalerWatch) leases(name, fields, kind string) watched {
 	client := w.o.config.Client
-	return signsNamed(w, client, "leases", name, client.CoordinationV1().Leases(""), func(l *coordinationv1.Lease) *sign { return leaseSign(l, kind, w.o.config.Namespace) })
+	return signsNamed(w, client, "leases", name, fields, client.CoordinationV1().Leases(""), func(l *coordinationv1.Lease) *sign { return leaseSign(l, kind) })
 }
 
 func byName(name string) string { return metav1.ObjectNameField + "=" + name }
 
-// signsNamed is the watch of the objects of one name. client is the clientset that api comes from.
-func signsNamed[O object, L runtime.Object](w *autoscalerWatch, client any, resource, name string, api lister[L], convert func(O) *sign) watched {
+// signsNamed is the watch of the objects of one name that fields select. client is the clientset that
+// api comes from.
+func signsNamed[O object, L runtime.Object](w *autoscalerWatch, client any, resource, name, fields string, api lister[L], convert func(O) *sign) watched {
 	into := newTable(convert, func(s *sign) types.NamespacedName { return s.key }, func(was, is *sign) bool { return *was != *is }, w.changed)
 	seen := &signs{rows: into.snapshot, away: outage{now: w.o.config.Now}}
 	w.signs = append(w.signs, seen)
 	what := resource + " named " + name
-	watch := selected(w.o, client, what, byName(name), withoutAutoscalers, api, into, func(err error) {
+	watch := selected(w.o, client, what, fields, withoutAutoscalers, api, into, func(err error) {
 		seen.away.heard(what, err)
 		w.o.report(err)
 	})
@@ -156,12 +164,8 @@ func signsNamed[O object, L runtime.Object](w *autoscalerWatch, client any, reso
 	return watch
 }
 
-// leaseSign reads a lease. Of ours only the age matters, so that it moves nothing.
-func leaseSign(l *coordinationv1.Lease, kind, ours string) *sign {
+func leaseSign(l *coordinationv1.Lease, kind string) *sign {
 	s := &sign{key: keyOf(l), kind: kind, sign: fleet.SignLease, created: l.CreationTimestamp.UTC()}
-	if kind == fleet.Windlass && l.Namespace == ours {
-		return s
-	}
 	if l.Spec.HolderIdentity != nil {
 		s.holder = contract.Shorten(*l.Spec.HolderIdentity, maxHolder)
 	}
@@ -245,7 +249,7 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 		}
 	}
 	accounts := w.accountsOf(others)
-	all = true
+	all = w.askForOwn(ctx, now, alive)
 	questions := 0
 	used, statuses := map[question]power{}, map[sign]said{}
 	var list []fleet.Autoscaler
@@ -393,20 +397,33 @@ func (w *autoscalerWatch) alive(now time.Time) (alive []*sign) {
 	return alive
 }
 
-// younger reports whether a second Windlass was installed after us. One that has no lease
-// is the younger one.
-func (w *autoscalerWatch) younger(s *sign) bool {
-	if s.kind != fleet.Windlass {
+// askForOwn asks for our own lease where there is a second Windlass, and reports whether that was
+// answered. The right to list it by its name is that of the watches.
+func (w *autoscalerWatch) askForOwn(ctx context.Context, now time.Time, alive []*sign) bool {
+	second := slices.ContainsFunc(alive, func(s *sign) bool { return s.kind == fleet.Windlass })
+	if !second || now.Before(w.own.at.Add(powersEvery)) {
+		return true
+	}
+	list, err := w.o.config.Client.CoordinationV1().Leases(w.o.config.Namespace).List(ctx, metav1.ListOptions{FieldSelector: byName(contract.LeaseScaler)})
+	if err != nil {
+		if ctx.Err() == nil {
+			w.o.report(fmt.Errorf("reading when our own lease %s/%s was created: %w", w.o.config.Namespace, contract.LeaseScaler, err))
+		}
 		return false
 	}
-	for _, seen := range w.signs {
-		for _, ours := range seen.rows() {
-			if ours.kind == fleet.Windlass && ours.key.Namespace == w.o.config.Namespace {
-				return cmp.Or(ours.created.Compare(s.created), cmp.Compare(ours.key.Namespace, s.key.Namespace)) < 0
-			}
-		}
+	w.own = own{at: now}
+	for i := range list.Items {
+		w.own.created = list.Items[i].CreationTimestamp.UTC()
 	}
-	return false
+	return true
+}
+
+// younger reports whether a second Windlass was installed after us. One that has no lease
+// is the younger one; so are we until it is known when ours was created, for of two that rest
+// none does harm.
+func (w *autoscalerWatch) younger(s *sign) bool {
+	created := w.own.created
+	return s.kind == fleet.Windlass && !created.IsZero() && cmp.Or(created.Compare(s.created), cmp.Compare(w.o.config.Namespace, s.key.Namespace)) < 0
 }
 
 // accountsOf are the service accounts of the running pods that may be the holders of

@@ -357,7 +357,7 @@ func TestLeasesMayNotBeSeen(t *testing.T) {
 }
 
 // A second Windlass is recognised by its namespace; of two the one with the older lease
-// goes on.
+// goes on. That ours is renewed tells us nothing; nothing is decided until it is known how old it is.
 func TestSecondWindlass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		us := leaseOf(ours, contract.LeaseScaler, "windlass-scaler-0", time.Now())
@@ -369,8 +369,41 @@ func TestSecondWindlass(t *testing.T) {
 		}
 		s := newLeaseServer([]string{"system:serviceaccount:one:windlass-scaler", "system:serviceaccount:two:windlass-scaler"},
 			us, older, younger, running("one", "windlass-scaler-1"), running("two", "windlass-scaler-2"))
+		var refuse atomic.Bool
+		refuse.Store(true)
+		read := 0
+		s.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+			if a.GetNamespace() != ours {
+				return false, nil, nil
+			}
+			read++
+			if refuse.Load() {
+				return true, nil, errors.New("connection refused")
+			}
+			return false, nil, nil
+		})
 		o := watchOver(t, s)
+		time.Sleep(3 * autoscalersEvery)
+		synctest.Wait()
+		if _, _, err := o.Snapshot(time.Now(), fleet.State{}); !errors.Is(err, ErrNotYet) {
+			t.Errorf("ours cannot be read: %v", err)
+		}
+
+		refuse.Store(false)
+		read = 0
+		for range 5 {
+			s.renew(t, us)
+		}
 		wantSigns(t, o, "two beside us", "lease one/windlass-scaler, held by windlass-scaler-1", "lease two/windlass-scaler, held by windlass-scaler-2 younger")
+		if read != 1 {
+			t.Errorf("our own lease was read %d times", read)
+		}
+
+		refuse.Store(true)
+		time.Sleep(2 * powersEvery)
+		s.renew(t, older)
+		s.renew(t, younger)
+		wantSigns(t, o, "ours cannot be read any more", "lease one/windlass-scaler, held by windlass-scaler-1", "lease two/windlass-scaler, held by windlass-scaler-2 younger")
 	})
 }
 
