@@ -141,8 +141,11 @@ func stopped(format string, args ...any) error {
 }
 
 const (
-	// lanesAtOnce bounds how many actions of one queue are carried out at the same time.
-	lanesAtOnce = 8
+	// lanesAtOnce bounds how many actions of one queue are carried out at the same time, and
+	// writesAtOnce how many writes on Nodes: a scale-down of sixty nodes is asked for within their
+	// budget, also where a write takes a third of a second. What is left would wait until the pods of
+	// the others are scheduled.
+	lanesAtOnce, writesAtOnce = 8, 24
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
 )
@@ -159,8 +162,8 @@ func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
 	for _, queue := range a.queues(actions) {
 		working.Go(func() {
 			var atOnce errgroup.Group
-			atOnce.SetLimit(lanesAtOnce)
-			for _, lane := range queue {
+			atOnce.SetLimit(queue.atOnce)
+			for _, lane := range queue.lanes {
 				atOnce.Go(func() error {
 					a.inOrder(ctx, lane, actions, results, b)
 					return nil
@@ -213,11 +216,17 @@ func (c *chain) note(r Result) {
 	}
 }
 
+// queue is lanes of which so many run side by side.
+type queue struct {
+	lanes  [][]int
+	atOnce int
+}
+
 // queues are lanes that do not wait for those of another queue: all others, writes on Nodes, and what
 // failed when it was tried last and may hang again and take all the time that there is. Of that comes
 // first what failed less often. What is asked of a whole group, or keeps the time of a hook, is
 // among the others also where it failed.
-func (a *Actor) queues(actions []action.Action) [][][]int {
+func (a *Actor) queues(actions []action.Action) []queue {
 	traits, now := make([]action.Traits, len(actions)), a.now()
 	for i, todo := range actions {
 		traits[i] = action.TraitsOf(todo)
@@ -249,7 +258,7 @@ func (a *Actor) queues(actions []action.Action) [][][]int {
 	for i := range again {
 		failed[i] = again[i].lane
 	}
-	return [][][]int{others, writes, failed}
+	return []queue{{others, lanesAtOnce}, {writes, writesAtOnce}, {failed, lanesAtOnce}}
 }
 
 // lanes groups the indices of actions that must keep their order. Those come

@@ -42,6 +42,32 @@ func drainOf(node string) action.Action {
 	return action.RequestDrain{Group: "web", Node: action.NodeRef{Name: node}, Kind: contract.KindScaleDown, ID: "scale-down:" + node}
 }
 
+// busyNodes are as slowNodes of a server that has much else to do.
+type busyNodes struct{ slowNodes }
+
+func (n busyNodes) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Node, error) {
+	time.Sleep(250 * time.Millisecond)
+	return n.slowNodes.Get(ctx, name, options)
+}
+
+// What one evaluation does not ask for waits until the pods of the others are scheduled, for the node may
+// be where they go: sixty drains are one evaluation's also where the server is busy.
+func TestSixtyDrainsInOneEvaluation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(nil)
+		b.Nodes = busyNodes{}
+		var actions []action.Action
+		for i := range 60 {
+			actions = append(actions, drainOf(fmt.Sprint("n", i)))
+		}
+		for _, r := range b.Do(t.Context(), actions) {
+			if r.Outcome != Done {
+				t.Errorf("%s: %s, %v", r.Action, r.Outcome, r.Err)
+			}
+		}
+	})
+}
+
 // Writes on hundreds of nodes last several evaluations, so that pods get their nodes between them. Neither
 // these nor what hangs keep evictions and other groups from having their turn in each, or other
 // nodes from theirs soon, also those that failed once, or those that are called as their instances are.
@@ -158,7 +184,7 @@ func TestWhatFailedForLongHasItsTurn(t *testing.T) {
 	buffer := action.UpdateBuffer{}
 	b := newBed(nil)
 	b.backOffs.note(buffer, Result{Action: buffer, Outcome: Failed, Err: errors.New("no"), Ended: time.Now()})
-	if q := b.queues([]action.Action{buffer, action.Suspend{Group: "web", Process: "A"}}); len(q[0]) != 1 || len(q[2]) != 1 {
+	if q := b.queues([]action.Action{buffer, action.Suspend{Group: "web", Process: "A"}}); len(q[0].lanes) != 1 || len(q[2].lanes) != 1 {
 		t.Errorf("queues %v", q)
 	}
 }
