@@ -19,6 +19,9 @@ const loopback = "127.0.0.1"
 // has it: for logs, exec and port-forward.
 const kubeletClient = "kube-apiserver-kubelet-client"
 
+// tokenFile names the users of the API that are no service accounts, by a token each.
+const tokenFile = "tokens.csv"
+
 // ports are the loopback ports of one control plane.
 type ports struct {
 	etcd, etcdPeer, apiserver, kcm, scheduler, kwok int
@@ -72,6 +75,7 @@ func components(dir string, p ports, o options) []component {
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--client-ca-file=" + pki("ca.crt"),
+			"--token-auth-file=" + pki(tokenFile),
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + pki("service-account.pub"),
 			"--service-account-signing-key-file=" + pki("service-account.key"),

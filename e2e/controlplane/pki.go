@@ -145,8 +145,7 @@ clusters:
 users:
 - name: %s
   user:
-    client-certificate-data: %s
-    client-key-data: %s
+    token: %s
 contexts:
 - name: windlass
   context:
