@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +19,15 @@ import (
 
 // hanging never answers a description of groups, as a connection that a
 // gateway forgot.
-type hanging struct{ autoScaling }
+type hanging struct {
+	autoScaling
+	asked *atomic.Int32 // how often; may be nil
+}
 
-func (hanging) DescribeAutoScalingGroups(ctx context.Context, _ *autoscaling.DescribeAutoScalingGroupsInput, _ ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+func (h hanging) DescribeAutoScalingGroups(ctx context.Context, _ *autoscaling.DescribeAutoScalingGroupsInput, _ ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	if h.asked != nil {
+		h.asked.Add(1)
+	}
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -77,6 +84,28 @@ func TestReadDoesNotBlock(t *testing.T) {
 		}
 		stop()
 		<-ended
+	})
+}
+
+// Those who want a reading while another one hangs have one between them, which begins after they asked.
+func TestReadingsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		r, asked := hangingReader(), new(atomic.Int32)
+		r.account.scaling = hanging{asked: asked}
+		for range 20 {
+			r.ReadFor(ctx, time.Second) // the first, and one that waits for its end
+		}
+		for range 2 {
+			time.Sleep(readTime)
+			r.ReadFor(ctx, time.Second)
+		}
+		time.Sleep(10 * readTime)
+		if n := asked.Load(); n != 4 {
+			t.Errorf("AWS was asked %d times", n)
+		}
+		stop()
+		synctest.Wait()
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -38,6 +39,7 @@ type Reader struct {
 	allowance *rate.Limiter
 
 	reading chan struct{} // full while somebody reads; guards known and missing
+	waiting singleflight.Group
 	known   map[string]*known
 	missing []Named // that no group has
 
@@ -279,13 +281,17 @@ func (r *Reader) log(err error) {
 // why, and keeps what it knew; everything else that fails is a fault of one group.
 // A reading ends after readTime, whatever AWS does; where ctx ends first that is
 // no failure of AWS.
-func (r *Reader) Read(ctx context.Context) error {
+func (r *Reader) Read(ctx context.Context) error { return r.read(ctx, func() {}) }
+
+// read calls begun when it is its turn.
+func (r *Reader) read(ctx context.Context, begun func()) error {
 	select {
 	case r.reading <- struct{}{}:
 		defer func() { <-r.reading }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	begun()
 	whole := ctx
 	ctx, cancel := context.WithTimeout(whole, readTime)
 	defer cancel()
@@ -315,13 +321,11 @@ func (r *Reader) Read(ctx context.Context) error {
 }
 
 // ReadFor reads now and returns when that is done, but after wait at the latest:
-// the reading goes on then.
+// the reading goes on then. One that waits for its turn is that of all who come meanwhile.
 func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = r.Read(ctx) // it logs, and the old reading stands
-	}()
+	done := r.waiting.DoChan("", func() (any, error) {
+		return nil, r.read(ctx, func() { r.waiting.Forget("") }) // it logs, and the old reading stands
+	})
 	select {
 	case <-done:
 	case <-time.After(wait):

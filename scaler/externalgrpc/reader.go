@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -47,6 +48,7 @@ type Reader struct {
 
 	nudge chan struct{}
 
+	waiting  singleflight.Group
 	reading  chan struct{} // full while somebody reads; guards what follows
 	known    map[string]*known
 	gpuLabel *string // nil before the provider was asked
@@ -183,13 +185,17 @@ func (r *Reader) Fault() string { return r.last().fault }
 
 // Read reads now. If the groups cannot be listed at all it logs and returns why, and keeps what it
 // knew; everything else that fails is a fault of one group.
-func (r *Reader) Read(ctx context.Context) error {
+func (r *Reader) Read(ctx context.Context) error { return r.read(ctx, func() {}) }
+
+// read calls begun when it is its turn.
+func (r *Reader) read(ctx context.Context, begun func()) error {
 	select {
 	case r.reading <- struct{}{}:
 		defer func() { <-r.reading }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	begun()
 	whole := ctx
 	ctx, cancel := context.WithTimeout(whole, readTime)
 	defer cancel()
@@ -236,13 +242,11 @@ func (r *Reader) list(ctx context.Context) ([]*protocol.NodeGroup, error) {
 }
 
 // ReadFor reads now and returns when that is done, but after wait at the latest: the reading goes
-// on then.
+// on then. One that waits for its turn is that of all who come meanwhile.
 func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = r.Read(ctx) // it logs, and the old reading stands
-	}()
+	done := r.waiting.DoChan("", func() (any, error) {
+		return nil, r.read(ctx, func() { r.waiting.Forget("") }) // it logs, and the old reading stands
+	})
 	select {
 	case <-done:
 	case <-time.After(wait):
