@@ -34,6 +34,8 @@ func (r newsroom) why(lines ...string) {
 
 // told is what was recorded since it was asked last.
 func (r newsroom) told() []string {
+	r.events.mu.Lock()
+	defer r.events.mu.Unlock()
 	list := r.events.list
 	r.events.list = nil
 	return list

@@ -214,9 +214,10 @@ func TestBufferHaltsNothing(t *testing.T) {
 	withoutErrorHandlers(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newBufferServer(&corev1.PodTemplate{ObjectMeta: inShop("spare", 3), Template: template("app:1")})
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		s.core.PrependReactor("list", "resourcequotas", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			return away, nil, errors.New("an object cannot be decrypted")
+			return away.Load(), nil, errors.New("an object cannot be decrypted")
 		})
 		o := s.watched(t)
 		snapshotOf(t, o)
@@ -227,7 +228,7 @@ func TestBufferHaltsNothing(t *testing.T) {
 		if len(got.Buffers) > 0 || !slices.ContainsFunc(got.Faults, func(f string) bool { return strings.Contains(f, "capacity buffers are as they were") }) {
 			t.Errorf("buffers %v, faults %q", got.Buffers, got.Faults)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got, _ := snapshotOf(t, o); len(got.Buffers) != 1 || len(got.Faults) > 0 {
