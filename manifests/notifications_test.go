@@ -2,7 +2,9 @@ package manifests
 
 import (
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +48,44 @@ func TestNotifierWritesItsOwnOnly(t *testing.T) {
 	for _, role := range []string{"Role ", "ClusterRole "} {
 		if got := subject[role+contract.AppNotifier]; got != "elsewhere/"+contract.AppNotifier {
 			t.Errorf("%s is bound to %q", role, got)
+		}
+	}
+}
+
+// The overlay that the documentation shows gives the notifier the configuration of its component,
+// whatever its namespace is.
+func TestNotifierConfigurationIsReplaced(t *testing.T) {
+	doc, err := os.ReadFile("../docs/operate/notifications.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(first string) string {
+		_, text, found := strings.Cut(string(doc), "\n       "+first)
+		if !found {
+			t.Fatalf("the documentation has no %q", first)
+		}
+		text, _, _ = strings.Cut(text, "\n\n")
+		return strings.ReplaceAll(first+text+"\n", "\n       ", "\n")
+	}
+	for namespace, line := range map[string]string{"windlass-system": "", "elsewhere": "namespace: elsewhere\n"} {
+		files := overlay(t, line+block("resources:"))
+		for name, text := range map[string]string{"kustomization.yaml": block("apiVersion: kustomize"), "config.yaml": "services: [{name: mine}]\n"} {
+			if err := files.WriteFile("overlay/notifier/"+name, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := render(t, files, "overlay")
+		var mounted string
+		for _, volume := range o.workloads()[contract.AppNotifier].template.Spec.Volumes {
+			if volume.ConfigMap != nil {
+				mounted = volume.ConfigMap.Name
+			}
+		}
+		given := slices.ContainsFunc(o.configMaps, func(m corev1.ConfigMap) bool {
+			return m.Name == mounted && m.Namespace == namespace && strings.Contains(m.Data["config.yaml"], "mine")
+		})
+		if mounted == "" || !given {
+			t.Errorf("in %s it mounts %q, which is not the configuration", namespace, mounted)
 		}
 	}
 }
