@@ -38,7 +38,7 @@ func moved(v drain.View, by time.Duration) drain.View {
 	}
 	v.Stirred = movedEach(v.Stirred, func(t time.Time) time.Time { return movedTime(t, by) })
 	v.Ending = movedEach(v.Ending, func(e drain.Ending) drain.Ending {
-		e.Heard = movedTime(e.Heard, by)
+		e.Heard, e.Back = movedTime(e.Heard, by), movedTime(e.Back, by)
 		return e
 	})
 	v.Tries.Pods = movedEach(v.Tries.Pods, func(t drain.Try) drain.Try {

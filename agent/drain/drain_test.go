@@ -301,6 +301,7 @@ func (w *world) change(line string) error {
 		if w.down && fields[0] == "up" {
 			w.back = w.now
 			w.relist()
+			w.noteBack()
 		}
 		w.down = fields[0] == "down"
 	case "late": // from now on, the watch of the pods

@@ -9,12 +9,12 @@ import (
 )
 
 // lastChance reports whether the deadline is so near that pods which are kept are
-// deleted, so that they hear of their end. Only deadlines that were announced
+// deleted, so that they hear of their end. Only deadlines that were announced and are still to come
 // count, not the agent's own guess, and of a short time the last quarter at most.
 func (d *decision) lastChance() bool {
 	var deadline, since time.Time
 	for _, n := range d.grounds() {
-		if d.response(n).LastChance == notice.Delete && notice.Earliest(deadline, n.Deadline) != deadline {
+		if d.response(n).LastChance == notice.Delete && n.Deadline.After(d.Now) && notice.Earliest(deadline, n.Deadline) != deadline {
 			deadline, since = n.Deadline, d.sinceFor(n)
 		}
 	}

@@ -66,6 +66,16 @@ func (w *world) relist() {
 	w.watch.shots = nil
 }
 
+// noteBack notes that the watch has come back for all that were being deleted before.
+func (w *world) noteBack() {
+	for uid, p := range w.visible() {
+		if e := w.ending[uid]; !p.Deleted.IsZero() && e.Back.IsZero() {
+			e.Back = w.now
+			w.ending[uid] = e
+		}
+	}
+}
+
 // look notes what has changed, and shows the agent what it comes to hear of.
 func (w *world) look() {
 	k := &w.watch
@@ -141,8 +151,8 @@ func brokenPatience(w *world, view drain.View, next drain.Next) []string {
 		if heard := view.Ending[p.UID].Heard; heard.After(from) {
 			from = asked.Add(min(heard.Sub(asked), mostLate))
 		}
-		if view.Back.After(from) {
-			from = view.Back
+		if back := cmp.Or(view.Ending[p.UID].Back, view.Back); back.After(from) {
+			from = back
 		}
 		grace := max(p.Deleted.Time().Sub(asked), drainable.GraceOf(p)) + drainable.Overtime
 		if !view.Now.After(from.Add(grace + time.Second)) {

@@ -60,6 +60,7 @@ func (d *decision) findGoing() {
 		Again:     func(at time.Time) { d.due(at) },
 		Asked:     func(p *fleet.Pod) drainable.Asked { return d.Tries.Pods[p.UID].asked() },
 		HeardLate: func(p *fleet.Pod) time.Duration { return d.Ending[p.UID].late() },
+		FirstBack: func(p *fleet.Pod) time.Time { return d.Ending[p.UID].Back },
 	}
 	if len(d.Pods) > 0 || d.policy.LoadBalancerWait > 0 {
 		d.going.Urgency = d.urgency()

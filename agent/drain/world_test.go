@@ -358,7 +358,7 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 
 // succeed has the owner of a pod that leaves make another one.
 func (w *world) succeed(pod fleet.Pod) {
-	if w.returns == 0 || pod.Owner == nil || drainable.IsDaemonSet(&pod) {
+	if w.returns == 0 || pod.Owner == nil {
 		return
 	}
 	at := w.now.Add(w.returns)
@@ -380,7 +380,7 @@ func (w *world) schedule() {
 			return false
 		}
 		open := w.closed.IsZero() || w.now.Sub(w.closed) <= late
-		if open || len(p.Spec.Tolerations) > 0 {
+		if open || len(p.Spec.Tolerations) > 0 || drainable.IsDaemonSet(&p) { // whose pods may be made past kube-scheduler
 			name, _, _ := strings.Cut(p.Name, ".")
 			p.Name = fmt.Sprintf("%s.%d", name, w.created+1)
 			w.returned[w.addPod(p)] = true

@@ -166,7 +166,17 @@ func (p *Pods) leave(namespace string, uid types.UID) {
 }
 
 // Return notes that the watch is open again after it had failed.
-func (p *Pods) Return() { p.change(func() { p.back = time.Now() }) }
+func (p *Pods) Return() {
+	p.change(func() {
+		p.back = time.Now()
+		for uid, pod := range p.pods {
+			if e := p.ending[uid]; !pod.Deleted.IsZero() && e.Back.IsZero() {
+				e.Back = p.back
+				p.ending[uid] = e
+			}
+		}
+	})
+}
 
 func (p *Pods) put(pod *corev1.Pod) { p.pods[pod.UID] = fleet.PodFrom(lean(pod)) }
 

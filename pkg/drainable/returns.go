@@ -164,6 +164,9 @@ func (r Returns) CameBack(p *fleet.Pod) bool {
 	return r.Open || tolerates || !p.Created.Time().Before(r.Closed.Add(settles))
 }
 
+// madeSince reports whether a pod was made since the node was closed, if it is.
+func (r Returns) madeSince(p *fleet.Pod) bool { return !r.Closed.IsZero() && r.isNew(p) }
+
 // isNew reports whether a pod was made after the node was closed.
 func (r Returns) isNew(p *fleet.Pod) bool { return !p.Created.Time().Before(r.Closed) }
 

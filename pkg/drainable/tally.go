@@ -25,6 +25,9 @@ type Drain struct {
 	Budgets *Budgets
 	// Back is when the API server came back after it was away; zero if it never was.
 	Back time.Time
+	// FirstBack is when it first did after a pod was asked to leave; zero where that is not known, and nil
+	// where it never is.
+	FirstBack func(*fleet.Pod) time.Time
 	// HeardLate says how much later than the API server wrote it down we heard that a pod is being
 	// deleted; nil where that is not known.
 	HeardLate func(*fleet.Pod) time.Duration
@@ -124,11 +127,16 @@ func (d Drain) Tally(pods []*fleet.Pod) Tally {
 	return t
 }
 
-// Judge a pod. Those of DaemonSets count until the deadline.
+// Judge a pod. Those of DaemonSets count until the deadline. One that its DaemonSet has made again, or
+// what stands for one, past kube-scheduler or while the Node cannot be closed, is evicted no more:
+// there would be no end.
 func (d Drain) Judge(p *fleet.Pod) Candidate {
 	c := Candidate{Pod: p, Turn: d.Steps.TurnOf(p), Verdict: Judge(Question{
 		Pod: p, Now: d.Now.Add(-d.outage(p)), Budgets: d.Budgets, Policy: d.Rules(p, d.Chosen, d.Late), Urgency: d.Urgency,
 	})}
+	if c.Verdict.Outcome == Leave && IsDaemonSet(p) && d.Returns.madeSince(p) {
+		c.Verdict = Verdict{Outcome: Skip, Reason: "it belongs to a DaemonSet, which has made it again"}
+	}
 	if d.Asked != nil {
 		c.Asked = d.Asked(p)
 	}
@@ -141,12 +149,19 @@ const mostLate = time.Minute
 
 // outage is how much later the kubelet of a pod may have heard that it is being deleted than
 // the API server wrote down. Both speak over the API server: if we lost it in between, or it
-// told us late, so may have the kubelet, and the pod's time to end begins only then.
+// told us late, so may have the kubelet, and the pod's time to end begins only then. It has heard
+// when the server is back for the first time: one that comes and goes is nobody's time.
 func (d Drain) outage(p *fleet.Pod) time.Duration {
 	if p.Deleted.IsZero() {
 		return 0
 	}
-	late := d.Back.Sub(AskedAt(p))
+	back := d.Back
+	if d.FirstBack != nil {
+		if first := d.FirstBack(p); !first.IsZero() {
+			back = first
+		}
+	}
+	late := back.Sub(AskedAt(p))
 	if d.HeardLate != nil {
 		late = max(late, min(d.HeardLate(p), mostLate))
 	}
