@@ -117,14 +117,16 @@ func serve(ctx context.Context, c config, client *evict.Client, clock *kube.Cloc
 	agent.APITime = clock.Now
 	agent.WatchNotices, agent.Identify = noticesOf(c, events, logger)
 	var parts sync.WaitGroup
-	parts.Go(func() { events.Run(ctx) })
+	defer parts.Wait()
+	writing, written := context.WithCancel(context.WithoutCancel(ctx))
+	defer written() // the agent's last words are Events
+	parts.Go(func() { events.Run(writing) })
 	parts.Go(func() {
 		kube.CheckAccount(ctx, contract.AppAgent, client.UserName, logger, func(message string) {
 			events.Write(kube.Event{Object: kube.NodeReference(c.nodeName), Warning: true, Reason: contract.EventNotConfined, Message: message})
 		})
 	})
 	agent.Run(ctx)
-	parts.Wait()
 }
 
 // noticesOf returns what gives the notices of the machine and is told which instance it is.

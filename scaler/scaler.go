@@ -187,7 +187,9 @@ func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
 	defer sc.serve(ctx, &parts, listener, sc.handler())()
 	defer sc.serve(ctx, &parts, sc.listenForVerdicts(), sc.verdictsHandler())()
 	parts.Go(func() { sc.observer.Run(ctx) })
-	parts.Go(func() { sc.events.Run(ctx) })
+	writing, written := context.WithCancel(context.WithoutCancel(ctx))
+	defer written() // what the loop did last is told by Events
+	parts.Go(func() { sc.events.Run(writing) })
 	parts.Go(func() { sc.waitingIsWell(ctx) })
 	parts.Go(func() { kube.CheckAccount(ctx, program, sc.userName, sc.logger, sc.notConfined) })
 

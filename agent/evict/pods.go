@@ -200,7 +200,7 @@ func lean(pod *corev1.Pod) *corev1.Pod {
 			Priority:                      pod.Spec.Priority,
 			PriorityClassName:             pod.Spec.PriorityClassName,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
-			Tolerations:                   slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), isOfNoDrain),
+			Tolerations:                   drainable.TolerationsAsked(pod.Spec.Tolerations),
 			Volumes:                       leanVolumes(pod.Spec.Volumes),
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions},
@@ -220,11 +220,6 @@ func leanLabels(labels map[string]string) map[string]string {
 		return nil
 	}
 	return labels
-}
-
-// isOfNoDrain reports whether a toleration is for a taint that no drain has.
-func isOfNoDrain(t corev1.Toleration) bool {
-	return t.Key != "" && t.Key != contract.TaintDraining && t.Key != corev1.TaintNodeUnschedulable
 }
 
 // mostVolumes is how many volumes of a pod are kept, more than a node can have attached.

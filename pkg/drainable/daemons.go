@@ -64,14 +64,29 @@ func tolerationOf(p *fleet.Pod, key string) (corev1.Toleration, bool) {
 	if p.Spec == nil {
 		return corev1.Toleration{}, false
 	}
-	i := slices.IndexFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-		if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
-			return false
-		}
-		return t.Key == key || t.Key == "" && t.Operator == corev1.TolerationOpExists
-	})
+	i := slices.IndexFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return toleratesKey(t, key) })
 	if i < 0 {
 		return corev1.Toleration{}, false
 	}
 	return p.Spec.Tolerations[i], true
+}
+
+func toleratesKey(t corev1.Toleration, key string) bool {
+	if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
+		return false
+	}
+	return t.Key == key || t.Key == "" && t.Operator == corev1.TolerationOpExists
+}
+
+// TolerationsAsked are those of a pod that make a difference to a drain: there are two at most, and a
+// pod may have tens of thousands.
+func TolerationsAsked(all []corev1.Toleration) []corev1.Toleration {
+	var asked []corev1.Toleration
+	for _, key := range []string{contract.TaintDraining, corev1.TaintNodeUnschedulable} {
+		of := func(t corev1.Toleration) bool { return toleratesKey(t, key) }
+		if i := slices.IndexFunc(all, of); i >= 0 && !slices.ContainsFunc(asked, of) {
+			asked = append(asked, all[i])
+		}
+	}
+	return asked
 }

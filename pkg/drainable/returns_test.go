@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
@@ -175,4 +176,27 @@ func TestReturnsInWords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is kept of a pod's tolerations answers as all of them would, and is two at most.
+func TestTolerationsAsked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOf(rapid.Custom(func(t *rapid.T) corev1.Toleration {
+			return corev1.Toleration{
+				Key:      rapid.SampledFrom([]string{"", "gpu", contract.TaintDraining, corev1.TaintNodeUnschedulable}).Draw(t, "key"),
+				Operator: rapid.SampledFrom([]corev1.TolerationOperator{"", corev1.TolerationOpExists}).Draw(t, "operator"),
+				Value:    rapid.SampledFrom([]string{"", "spot", "asg"}).Draw(t, "value"),
+				Effect:   rapid.SampledFrom([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}).Draw(t, "effect"),
+			}
+		})).Draw(t, "tolerations")
+		kept := drainable.TolerationsAsked(all)
+		if len(kept) > 2 {
+			t.Errorf("%d are kept", len(kept))
+		}
+		pod := func(of []corev1.Toleration) *fleet.Pod { return &fleet.Pod{Spec: &corev1.PodSpec{Tolerations: of}} }
+		wantText, want := drainable.ToleratesDrain(pod(all))
+		if text, got := drainable.ToleratesDrain(pod(kept)); got != want || text != wantText {
+			t.Errorf("by what is kept: %v %s; by all: %v %s", got, text, want, wantText)
+		}
+	})
 }
