@@ -82,7 +82,8 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 // quiet reports whether no pod waits that could get a node, whether no node is upcoming or taken
 // from us with pods on it, and whether no drain has failed. Pods that get none now, which their own
 // annotation may say for years, pods of namespaces that ask for more than an evaluation considers, and
-// drains that stand still do not count: one of them would put off every replacement for good.
+// drains that stand still do not count: one of them would put off every replacement for good. Nor do unready
+// nodes that could have been drained by now.
 func (r *nodeSearch) quiet() bool {
 	settled := []verdict.Reason{
 		verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled, verdict.PodGated, verdict.PodExpendable,
@@ -103,8 +104,15 @@ func (r *nodeSearch) quiet() bool {
 		if n.Stage == cluster.Draining || n.Stage == cluster.Unready {
 			_, occupied := n.Occupied(r.Now)
 			_, held := contract.Held(n.Annotations)
-			stays := n.Stage == cluster.Unready && (held || !r.Policy.ScaleDownUnready) || n.Stage == cluster.Draining && r.Stuck(n)
-			return occupied && !stays
+			if n.Stage == cluster.Draining {
+				return occupied && !r.Stuck(n)
+			}
+			if !occupied || held || !r.Policy.ScaleDownUnready {
+				return false
+			}
+			drained := n.UnreadySince().Add(r.Policy.UnreadyTime + r.Policy.MaxDrainTime)
+			r.Clock.At(drained)
+			return r.Now.Before(drained)
 		}
 		if n.Stage == cluster.ScalingDown && !n.Cancelled && r.Stuck(n) {
 			return false
