@@ -154,11 +154,17 @@ func notBefore(t time.Time) verdict.Details {
 func (d *ScaleUp) cameOf(g *cluster.Group, p fleet.Promise) []*cluster.Node {
 	var came []*cluster.Node
 	for _, n := range g.Nodes {
-		if n.Stage == cluster.Serving && Came(n).After(p.At) && slices.Contains(p.Zones, n.InstanceZone()) {
+		if n.Stage == cluster.Serving && Came(n).After(p.At) && slices.ContainsFunc(p.Zones, func(zone string) bool { return mayBeOf(zone, n) }) {
 			came = append(came, n)
 		}
 	}
 	return came
+}
+
+// mayBeOf reports whether a node may have come of a launch in a zone. Where an external provider puts its
+// machines is for it to say, and its template may not.
+func mayBeOf(zone string, n *cluster.Node) bool {
+	return n.Group.External || zone == "" || zone == n.InstanceZone()
 }
 
 // takes reports whether a node takes one of these pods, or has taken its like.
@@ -175,7 +181,7 @@ func (d *ScaleUp) takes(n *cluster.Node, pods []fit.Tenant) bool {
 // promised reports whether a new node in the zone of that one may take a class: of pods that differ
 // only in their volumes each may be bound to its own zone.
 func (d *ScaleUp) promised(c *fit.Class, n *cluster.Node) bool {
-	there := slices.DeleteFunc(slices.Clone(n.Group.Templates), func(l *fit.NodeTemplate) bool { return l.Zone != n.InstanceZone() })
+	there := slices.DeleteFunc(slices.Clone(n.Group.Templates), func(l *fit.NodeTemplate) bool { return !mayBeOf(l.Zone, n) })
 	why, _ := d.Fit.FitsNew(c, there)
 	return !slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding })
 }
