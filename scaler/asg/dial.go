@@ -66,6 +66,8 @@ type Account struct {
 	managed managed
 	told    told
 	latest  descriptions
+	// launching is the HTTP client of launches: AWS answers when it has asked EC2. Nil is that of all calls.
+	launching autoscaling.HTTPClient
 }
 
 // Call is one call that was made, for metrics.
@@ -97,8 +99,9 @@ func Dial(ctx context.Context, record func(Call)) (*Account, error) {
 }
 
 func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Account, error) {
+	client := awshttp.NewBuildableClient()
 	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)),
+		config.WithHTTPClient(client.WithTimeout(callTime)),
 		config.WithRetryer(func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.MaxAttempts, o.MaxBackoff = readAttempts, readBackoff
@@ -121,6 +124,8 @@ func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Acco
 		scaling: autoscaling.NewFromConfig(cfg),
 		compute: ec2.NewFromConfig(cfg),
 		managed: eks.NewFromConfig(cfg),
+
+		launching: client.WithTimeout(launchTime),
 	}, nil
 }
 

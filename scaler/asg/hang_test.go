@@ -3,9 +3,12 @@ package asg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,12 +119,7 @@ func TestCallsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close() // nothing accepts: the kernel takes the connection, and nothing answers
-	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": "http://" + listener.Addr().String(), "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-	} {
-		t.Setenv(name, value)
-	}
+	answerFrom(t, "http://"+listener.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	account, err := dial(ctx, nil, 50*time.Millisecond)
@@ -131,5 +129,48 @@ func TestCallsEnd(t *testing.T) {
 	err = NewVerbs(account).Heartbeat(ctx, Wait{Group: "web", Instance: "i-1", Hook: "hook"})
 	if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
 		t.Errorf("error %v, own end: %v", err, ctx.Err())
+	}
+}
+
+// A launch takes as long as AWS asks EC2, which is no failure of AWS: other calls have ended by then.
+func TestLaunchOutlastsOtherCalls(t *testing.T) {
+	const callTime = 50 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(4 * callTime):
+			fmt.Fprint(w, "<LaunchInstancesResponse><LaunchInstancesResult><AutoScalingGroupName>web</AutoScalingGroupName></LaunchInstancesResult></LaunchInstancesResponse>")
+		}
+	}))
+	defer server.Close()
+	answerFrom(t, server.URL)
+	account, err := dial(t.Context(), nil, callTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := NewVerbs(account)
+	if err := verbs.Heartbeat(t.Context(), Wait{Group: "web", Instance: "i-1", Hook: "hook"}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("another call: %v", err)
+	}
+	answered := make(chan struct{}, 1)
+	verbs.Arrived = func() { answered <- struct{}{} }
+	order := LaunchOrder{Group: "web", Zone: "eu-west-1a", Count: 1, Token: "token"}
+	if _, err := verbs.Launch(t.Context(), order); !errors.Is(err, ErrUnderWay) {
+		t.Fatalf("at once: %v", err)
+	}
+	<-answered
+	if _, err := verbs.Launch(t.Context(), order); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
+
+// answerFrom has AWS be at that address.
+func answerFrom(t *testing.T, url string) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
 	}
 }

@@ -45,7 +45,7 @@ const (
 	answerTime = 100 * time.Millisecond
 	// answerKept is for how long.
 	answerKept = 10 * time.Minute
-	// launchTime bounds a call whatever hangs. AWS goes on with it, and answers
+	// launchTime bounds a call whatever hangs, in place of callTime. AWS goes on with it, and answers
 	// whoever repeats the token.
 	launchTime = 30 * time.Second
 )
@@ -118,7 +118,11 @@ func (v *Verbs) launch(ctx context.Context, order LaunchOrder, call *launchCall)
 	out, err := v.scaling.LaunchInstances(ctx, &autoscaling.LaunchInstancesInput{
 		AutoScalingGroupName: &order.Group, AvailabilityZones: []string{order.Zone}, ClientToken: &order.Token,
 		RequestedCapacity: aws.Int32(int32(order.Count)), RetryStrategy: astypes.RetryStrategyNone,
-	}, once)
+	}, once, func(o *autoscaling.Options) {
+		if v.launching != nil {
+			o.HTTPClient = v.launching
+		}
+	})
 	if err != nil {
 		call.err = outcomeOfLaunch(explain("autoscaling:LaunchInstances", err))
 		v.changed(order.Group, change{}, err)

@@ -28,8 +28,9 @@ type Verbs struct {
 	// one owns are not changed. Nil for a caller to whom that is all one.
 	Cluster func() types.UID
 
-	scaling autoScaling
-	compute computing
+	scaling   autoScaling
+	compute   computing
+	launching autoscaling.HTTPClient
 
 	now func() time.Time
 
@@ -44,7 +45,7 @@ type Verbs struct {
 // NewVerbs returns the verbs of an account.
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
-		scaling: account.scaling, compute: account.compute, now: time.Now,
+		scaling: account.scaling, compute: account.compute, launching: account.launching, now: time.Now,
 		reads: newReads(account), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}}, early: rate.NewLimiter(earlyRate, earlyBurst),
 	}
 }
