@@ -45,7 +45,7 @@ type groupReader interface {
 	Recheck(group string)
 	// Nudge asks for a reading soon.
 	Nudge()
-	Reading(now time.Time) (age time.Duration, err error)
+	Reading() (age time.Duration, err error)
 	Err() error
 	// Fault says what of the reading is not as it should be beside the groups' own faults.
 	Fault() string

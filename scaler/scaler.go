@@ -309,7 +309,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
 			snapshot, version, err := sc.observer.Snapshot(now, memory.State())
 			snapshot.Leads = since
-			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
+			sc.aws.Report(readingTrouble(sc.reader.Reading()))
 			return snapshot, version, err
 		},
 		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {

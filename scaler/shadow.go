@@ -233,7 +233,7 @@ func (sc *scaler) leadShadow(ctx context.Context) error {
 	defer s.close(ctx)
 	l, err := sc.shadowLoop(ctx, s, func(now time.Time) (fleet.Snapshot, uint64, error) {
 		snapshot, version, err := sc.observer.Snapshot(now, fleet.State{})
-		sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
+		sc.aws.Report(readingTrouble(sc.reader.Reading()))
 		return snapshot, version, err
 	}, sc.tellDryRun, sc.turned)
 	if err != nil {

@@ -373,7 +373,14 @@ func (i Instance) Live() bool {
 	case Pending, PendingWait, PendingProceed, InService:
 		return true
 	}
-	return false
+	return i.ReplacesRootVolume()
+}
+
+// ReplacesRootVolume reports whether an instance refresh gives the instance another root volume, and with
+// that a restart.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/replace-root-volume.html
+func (i Instance) ReplacesRootVolume() bool {
+	return strings.HasPrefix(i.State, "ReplacingRootVolume") || i.State == "RootVolumeReplaced"
 }
 
 // Machine is what EC2 says of an instance.

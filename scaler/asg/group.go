@@ -65,7 +65,8 @@ type known struct {
 	named *Named
 }
 
-// instances as AWS lists them, in the order of their ids.
+// instances as AWS lists them, in the order of their ids. One that has just left the warm pool may be in an
+// older description of that, too.
 func (k *known) instances() []fleet.Instance {
 	all := slices.Concat(k.raw.Instances, k.warm)
 	out := make([]fleet.Instance, 0, len(all))
@@ -77,8 +78,8 @@ func (k *known) instances() []fleet.Instance {
 		}
 		out = append(out, instance)
 	}
-	slices.SortFunc(out, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
-	return out
+	slices.SortStableFunc(out, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(out, func(a, b fleet.Instance) bool { return a.ID == b.ID })
 }
 
 func newInstance(i astypes.Instance) fleet.Instance {

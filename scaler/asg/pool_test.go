@@ -138,3 +138,44 @@ func TestPoolIsReadInTime(t *testing.T) {
 		}
 	}
 }
+
+// An instance that has left the pool since that was described is there once, as it is now.
+func TestLeftThePoolOnce(t *testing.T) {
+	in := func(state astypes.LifecycleState) []astypes.Instance {
+		return []astypes.Instance{{InstanceId: aws.String("i-1"), LifecycleState: state}}
+	}
+	k := &known{raw: &astypes.AutoScalingGroup{Instances: in(astypes.LifecycleStatePending)}, warm: in(astypes.LifecycleStateWarmedStopped)}
+	if got := k.instances(); len(got) != 1 || got[0].State != string(astypes.LifecycleStatePending) {
+		t.Errorf("instances %+v", got)
+	}
+}
+
+// What counts towards the desired capacity is what Auto Scaling counts.
+func TestLiveIsWhatCounts(t *testing.T) {
+	for _, state := range cloud.States {
+		if state == cloud.Quarantined { // AWS uses it no more
+			continue
+		}
+		if live := (fleet.Instance{State: string(state)}).Live(); live != state.Counts() {
+			t.Errorf("%s: live %v, counts %v", state, live, state.Counts())
+		}
+	}
+}
+
+// An instance that gets another root volume tells of a refresh, which neither ends an instance nor
+// changes the group until it is over.
+func TestRootVolumeTellsOfARefresh(t *testing.T) {
+	now := time.Now()
+	k := &known{raw: &astypes.AutoScalingGroup{AutoScalingGroupName: aws.String("web"), DesiredCapacity: aws.Int32(1), Instances: []astypes.Instance{{InstanceId: aws.String("i-1"), LifecycleState: astypes.LifecycleStateInService}}}}
+	k.settle(now, nil)
+	k.refreshing.done("", nil, now)
+	k.settle(now, nil)
+	if k.refreshing.due(now) {
+		t.Error("it is asked for though nothing tells of one")
+	}
+	k.raw.Instances[0].LifecycleState = astypes.LifecycleStateReplacingRootVolume
+	k.settle(now, nil)
+	if !k.refreshing.due(now) {
+		t.Error("it is not asked for")
+	}
+}

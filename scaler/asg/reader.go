@@ -214,13 +214,13 @@ func (r *Reader) Err() error {
 
 // Reading returns how old the latest reading is, zero before the first one, and why
 // a later attempt failed.
-func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
+func (r *Reader) Reading() (age time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.latest.at.IsZero() {
 		return 0, r.latest.err
 	}
-	return now.Sub(r.latest.at), r.latest.err
+	return r.now().Sub(r.latest.at), r.latest.err
 }
 
 // next is how long to wait for the next reading. One that is asked for comes at once, others at their pace;

@@ -166,12 +166,12 @@ func (r *Reader) Err() error { return r.last().err }
 
 // Reading returns how old the latest reading is, zero before the first one, and why a later attempt
 // failed.
-func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
+func (r *Reader) Reading() (age time.Duration, err error) {
 	latest := r.last()
 	if latest.at.IsZero() {
 		return 0, latest.err
 	}
-	return now.Sub(latest.at), latest.err
+	return r.now().Sub(latest.at), latest.err
 }
 
 // Machines knows of no machine whether it is switched off: the protocol has no word for that.
