@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -28,11 +27,53 @@ type guards struct {
 // label is a key with its value.
 type label struct{ key, value string }
 
-// guard is one budget with its selector parsed.
+// guard is one budget with what its selector asks for.
 type guard struct {
-	budget   fleet.Budget
-	selector labels.Selector
-	left     int32
+	budget fleet.Budget
+	wants  []want
+	left   int32
+}
+
+// want is one requirement of a selector, with its values in order. A tenant may name thousands of them,
+// and labels.Selector looks at each, for each pod of the namespace and each of its budgets.
+type want struct {
+	key      string
+	operator metav1.LabelSelectorOperator
+	values   []string
+}
+
+func (w want) met(labels map[string]string) bool {
+	value, has := labels[w.key]
+	_, named := slices.BinarySearch(w.values, value)
+	switch w.operator {
+	case metav1.LabelSelectorOpIn:
+		return has && named
+	case metav1.LabelSelectorOpNotIn:
+		return !has || !named
+	case metav1.LabelSelectorOpExists:
+		return has
+	}
+	return !has
+}
+
+// wantsOf are those of a selector, which parses.
+func wantsOf(s *metav1.LabelSelector) []want {
+	var wants []want
+	for key, value := range s.MatchLabels {
+		wants = append(wants, want{key, metav1.LabelSelectorOpIn, []string{value}})
+	}
+	for _, e := range s.MatchExpressions {
+		values := e.Values
+		if !slices.IsSorted(values) {
+			values = slices.Sorted(slices.Values(values))
+		}
+		wants = append(wants, want{e.Key, e.Operator, values})
+	}
+	return wants
+}
+
+func (g *guard) guards(p *fleet.Pod) bool {
+	return !slices.ContainsFunc(g.wants, func(w want) bool { return !w.met(p.Labels) })
 }
 
 // NewBudgets indexes budgets by what they guard. In policy/v1 an empty selector
@@ -44,8 +85,7 @@ func NewBudgets(list []fleet.Budget) *Budgets {
 		if budget.Selector == nil {
 			continue
 		}
-		selector, err := metav1.LabelSelectorAsSelector(budget.Selector)
-		if err != nil {
+		if _, err := metav1.LabelSelectorAsSelector(budget.Selector); err != nil {
 			continue
 		}
 		of, known := b.byNamespace[budget.Namespace]
@@ -53,7 +93,7 @@ func NewBudgets(list []fleet.Budget) *Budgets {
 			of = &guards{byLabel: map[label][]*guard{}}
 			b.byNamespace[budget.Namespace] = of
 		}
-		of.add(&guard{budget: budget, selector: selector, left: budget.Allowed})
+		of.add(&guard{budget: budget, wants: wantsOf(budget.Selector), left: budget.Allowed})
 	}
 	return b
 }
@@ -75,7 +115,7 @@ func (l *guards) of(p *fleet.Pod) []*guard {
 	var list []*guard
 	matching := func(some []*guard) {
 		for _, g := range some {
-			if g.selector.Matches(labels.Set(p.Labels)) {
+			if g.guards(p) {
 				list = append(list, g)
 			}
 		}

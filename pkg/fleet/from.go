@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,12 +83,24 @@ func NodeFrom(n *corev1.Node) Node {
 	return node
 }
 
+// ordered is a selector with the values of each expression in order: a long list is searched for each pod.
+func ordered(s *metav1.LabelSelector) *metav1.LabelSelector {
+	if s == nil || !slices.ContainsFunc(s.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return !slices.IsSorted(e.Values) }) {
+		return s
+	}
+	s = s.DeepCopy()
+	for _, e := range s.MatchExpressions {
+		slices.Sort(e.Values)
+	}
+	return s
+}
+
 // BudgetFrom says in our words what a PodDisruptionBudget is.
 func BudgetFrom(b *policyv1.PodDisruptionBudget) Budget {
 	budget := Budget{
 		Namespace: b.Namespace,
 		Name:      b.Name,
-		Selector:  b.Spec.Selector,
+		Selector:  ordered(b.Spec.Selector),
 		Healthy:   b.Status.CurrentHealthy,
 		Desired:   b.Status.DesiredHealthy,
 	}
