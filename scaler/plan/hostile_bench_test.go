@@ -162,15 +162,7 @@ var attacks = []attack{
 	}},
 	{"apart-hundred-terms", func(c *city) *city {
 		return c.evilPods(100, false, func(t template, i int) template {
-			t = t.labelled(labelApp, evil)
-			var terms []corev1.PodAffinityTerm
-			for j := range 100 {
-				terms = append(terms, corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{
-					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: labelApp, Operator: metav1.LabelSelectorOpIn, Values: []string{evil, fmt.Sprint("x", i, "-", j)}}},
-				}, TopologyKey: corev1.LabelHostname})
-			}
-			t.spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
-			return t
+			return keptApart(t.labelled(labelApp, evil), 100, i)
 		})
 	}},
 	{"together", func(c *city) *city {
@@ -228,6 +220,37 @@ var attacks = []attack{
 		}
 		return c
 	}},
+	{"buffers-seven-terms", func(c *city) *city {
+		for i := range 2_000 {
+			c.evilBuffer(i, 10, keptApart(small().labelled(labelApp, evil), 7, i))
+			c.Buffers[len(c.Buffers)-1].Namespace = evil
+		}
+		return c
+	}},
+	{"budgets-long", func(c *city) *city {
+		for i := range 100 {
+			values := make([]string, 5_000)
+			for j := range values {
+				values[j] = fmt.Sprintf("x%09d", i*len(values)+j)
+			}
+			c.Budgets = append(c.Budgets, fleet.Budget{Namespace: evil, Name: fmt.Sprint("evil-", i), Selector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: labelApp, Operator: metav1.LabelSelectorOpIn, Values: values}},
+			}})
+		}
+		return c.evilPods(5_000, true, func(t template, i int) template { return t.labelled(labelApp, fmt.Sprint("evil-", i)) })
+	}},
+}
+
+// keptApart has so many anti-affinity terms, of which each concerns the evil pods and others.
+func keptApart(t template, terms, i int) template {
+	of := &corev1.PodAntiAffinity{}
+	for j := range terms {
+		of.RequiredDuringSchedulingIgnoredDuringExecution = append(of.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: labelApp, Operator: metav1.LabelSelectorOpIn, Values: []string{evil, fmt.Sprint("x", i, "-", j)}}},
+		}, TopologyKey: corev1.LabelHostname})
+	}
+	t.spec.Affinity = &corev1.Affinity{PodAntiAffinity: of}
+	return t
 }
 
 // without selects the pods that have none of these labels: those of nearly everybody.

@@ -22,7 +22,10 @@ type Buffer struct {
 	*fleet.Buffer
 	// misconfigured is why it is not known what room is wanted; the zero value where it is.
 	misconfigured misconfiguration
-	stock         *stock
+	// stock is nil where something is misconfigured, or leftOut: there are too many buffers for one
+	// evaluation.
+	stock   *stock
+	leftOut bool
 	// Room is what is kept, nil where something is misconfigured. One pod stands for all of it.
 	Room *Headroom
 	// asked is how many pods it asks for, where that is more than it may; limited says
@@ -39,9 +42,14 @@ type misconfiguration struct{ reason, text string }
 // https://kubernetes.io/docs/setup/best-practices/cluster-large/
 const mostBufferPods = 150_000
 
+// mostBufferTerms is what fit.CountTerms counts of a buffer's pods at most: seven affinity, anti-affinity and
+// spread terms. Each is asked about every kind of pod, and nothing weighs what buffers say: three hundred
+// of a hundred terms would take an evaluation ten seconds.
+const mostBufferTerms = 8
+
 // findBuffers finds the buffers that are ours, by name. How many pods each is for is found
 // out when classes are known, see sizeBuffers.
-func (k *Cache) findBuffers(s fleet.Snapshot) []*Buffer {
+func (k *Cache) findBuffers(s fleet.Snapshot, most int) []*Buffer {
 	var list []*Buffer
 	stocks := map[string]*stock{}
 	for i := range s.Buffers {
@@ -50,17 +58,44 @@ func (k *Cache) findBuffers(s fleet.Snapshot) []*Buffer {
 		}
 		b := &Buffer{Buffer: &s.Buffers[i]}
 		b.misconfigured = b.misses()
-		if b.misconfigured == (misconfiguration{}) {
-			b.stock = k.stocks[b.Key()].of(b.Buffer)
-			stocks[b.Key()] = b.stock
-		}
 		list = append(list, b)
 	}
-	k.stocks = stocks
 	slices.SortFunc(list, func(a, b *Buffer) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	leaveOut(list, most)
+	for _, b := range list {
+		if b.misconfigured == (misconfiguration{}) && !b.leftOut {
+			b.stock = k.stocks[b.Key()].of(b.Buffer)
+			stocks[b.Key()] = b.stock
+		}
+	}
+	k.stocks = stocks
 	return list
+}
+
+// leaveOut leaves those out, by name the last of the namespaces that have most, that are too many for
+// one evaluation, before anything is learned of their pods.
+func leaveOut(list []*Buffer, most int) {
+	var spaces [][]*Buffer
+	for _, b := range list {
+		if b.misconfigured != (misconfiguration{}) {
+			continue
+		}
+		if last := len(spaces) - 1; last < 0 || spaces[last][0].Namespace != b.Namespace {
+			spaces = append(spaces, nil)
+		}
+		spaces[len(spaces)-1] = append(spaces[len(spaces)-1], b)
+	}
+	demands := make([]int, len(spaces))
+	for i, space := range spaces {
+		demands[i] = len(space)
+	}
+	for i, share := range fairShares(most, demands) {
+		for _, b := range spaces[i][share:] {
+			b.leftOut = true
+		}
+	}
 }
 
 // withSamples adds a pod of each buffer to the pods of the world: what it says of others
@@ -79,6 +114,11 @@ func withSamples(pods []*fleet.Pod, buffers []*Buffer) []*fleet.Pod {
 func (d *Seats) sizeBuffers() (list []*Headroom) {
 	limits := d.newBufferLimits()
 	for _, b := range d.Buffers {
+		if b.leftOut {
+			b.Room = &Headroom{Buffer: b}
+			b.asked = max(0, b.wanted())
+			b.limitTo(limitedInCluster, fmt.Sprintf("%s of the cluster keep room at most, which their namespaces share", verdict.Counted(d.Policy.Bounds.Buffers, "buffer")))
+		}
 		if b.stock == nil {
 			continue
 		}
@@ -99,10 +139,9 @@ func (d *Seats) sizeBuffers() (list []*Headroom) {
 	return list
 }
 
-// sizeOf is for how many pods the buffer is: as many as it says by number or by
-// percentage, whichever is more, as far as its limits allow; by limits alone as many as
-// they allow.
-func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, misconfiguration) {
+// wanted is for how many pods the buffer is by number or by percentage, whichever is more; less than none
+// where it says neither.
+func (b *Buffer) wanted() int64 {
 	wanted := int64(-1)
 	if b.Replicas != nil {
 		wanted = int64(*b.Replicas)
@@ -110,6 +149,13 @@ func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, misconfiguration) {
 	if b.Percentage != nil && b.Pods.Replicas != nil {
 		wanted = max(wanted, (int64(*b.Percentage)*int64(*b.Pods.Replicas)+99)/100)
 	}
+	return wanted
+}
+
+// sizeOf is for how many pods the buffer is: as many as are wanted, as far as its limits allow; by limits alone
+// as many as they allow.
+func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, misconfiguration) {
+	wanted := b.wanted()
 	if len(b.Limits) > 0 {
 		most := int64(math.MaxInt64)
 		for name, limit := range b.Limits {
@@ -169,6 +215,9 @@ func (b *Buffer) misses() misconfiguration {
 		return misconfiguration{"ScalableNotFound", refers + " is not there"}
 	case b.Pods == nil:
 		return misconfiguration{"PodTemplateNotFound", refers + " is not there"}
+	}
+	if terms := fit.CountTerms(&b.Pods.Template.Spec); terms > mostBufferTerms {
+		return misconfiguration{"TooManyTerms", fmt.Sprintf("%s: its pods have %d affinity, anti-affinity and spread terms, and those of a buffer may have %d", refers, terms-1, mostBufferTerms-1)}
 	}
 	return misconfiguration{}
 }

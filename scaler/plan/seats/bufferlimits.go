@@ -89,7 +89,6 @@ func (b *Buffer) limitTo(limit, why string) { b.limit, b.limited = limit, why }
 // share cuts the buffers that ask for most where those of a namespace ask for too much, and
 // then where those of all do.
 func (l *bufferLimits) share() {
-	l.leaveOut()
 	most := l.policy.BufferPodsPerNamespace
 	demands := make([]int, len(l.spaces))
 	for i, space := range l.spaces {
@@ -98,21 +97,6 @@ func (l *bufferLimits) share() {
 	all := l.policy.BufferPods
 	for i, most := range fairShares(all, demands) {
 		shareBuffers(l.spaces[i], most, limitedInCluster, fmt.Sprintf("all buffers of the cluster keep room for %s at most, which their namespaces share", verdict.Counted(all, "pod")))
-	}
-}
-
-// leaveOut empties the buffers, by name the last of the namespaces that have most, that are
-// too many for one evaluation.
-func (l *bufferLimits) leaveOut() {
-	demands := make([]int, len(l.spaces))
-	for i, space := range l.spaces {
-		demands[i] = len(space)
-	}
-	for i, most := range fairShares(l.policy.Bounds.Buffers, demands) {
-		for _, b := range l.spaces[i][most:] {
-			b.Room.Wanted = 0
-			b.limitTo(limitedInCluster, fmt.Sprintf("%s of the cluster keep room at most, which their namespaces share", verdict.Counted(l.policy.Bounds.Buffers, "buffer")))
-		}
 	}
 }
 
