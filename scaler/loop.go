@@ -160,6 +160,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	now, began := l.time(), time.Now()
 	snapshot, version, err := l.observe(now)
 	if err != nil {
+		l.last = nil // the next evaluation tells that it is over
 		return time.Time{}, err
 	}
 	beaten := l.pulse.taken()

@@ -36,6 +36,7 @@ type stage struct {
 	outcome act.Outcome
 	version uint64
 	still   bool        // nothing changes any more
+	blind   bool        // not everything is seen
 	state   fleet.State // that evaluations begin with
 }
 
@@ -43,6 +44,9 @@ func newStage(plans ...plan.Plan) *stage {
 	s := &stage{began: time.Now(), changes: make(chan struct{}, 1), plans: plans, outcome: act.Done}
 	s.loop = loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
+			if s.blind {
+				return fleet.Snapshot{}, 0, fmt.Errorf("%w: nodes", observe.ErrNotYet)
+			}
 			if !s.still {
 				s.version++
 			}
@@ -171,6 +175,11 @@ func TestLoopDoesNotDecideTwice(t *testing.T) {
 			[]string{"0s look", "0s unmark n: ", "1m0s look", "11m0s look"}},
 		{"something changes", []plan.Plan{{}}, func(s *stage) { s.version++; s.changes <- struct{}{} }, []string{"0s look", "1m30s look", "11m30s look"}},
 		{"nothing but a nudge", []plan.Plan{{}}, func(s *stage) { s.changes <- struct{}{} }, []string{"0s look", "10m30s look"}},
+		{"nothing is seen for a moment", []plan.Plan{{}}, func(s *stage) {
+			s.blind = true
+			s.changes <- struct{}{}
+			time.AfterFunc(100*time.Millisecond, func() { s.blind = false })
+		}, []string{"0s look", "1m31s look", "11m31s look"}},
 		{"the memory changes", []plan.Plan{{}}, func(s *stage) { s.state = kept; s.changes <- struct{}{} }, []string{"0s look", "1m30s look", "11m30s look"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -405,6 +405,7 @@ func (sc *scaler) turned(err error) {
 		err = nil // it has decided, and its page shows that as a fault
 	}
 	if err != nil {
+		sc.metrics.faults.Set(1) // what was seen before tells nothing of now
 		sc.board.Post(func() statuspage.Status {
 			return statuspage.Status{Page: statuspage.Page{DryRun: sc.settings.dryRun, Trouble: err.Error(), Groups: []statuspage.GroupLine{}}}
 		})

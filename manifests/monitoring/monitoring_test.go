@@ -84,6 +84,8 @@ windlass_groups{instance="b",reason="Unhealthy"} 1x40`, nil},
 		{"an instance is retained", `windlass_group_retained_instances{instance="a",group="web"} 1x40`, []string{"WindlassInstancesRetained"}},
 		{"launches fail again and again", `windlass_actions_total{instance="a",kind="grow",result="failed"} 0+1x40`, []string{"WindlassActionsFail"}},
 		{"three actions failed", `windlass_actions_total{instance="a",kind="mark",result="failed"} 0x10 3x30`, []string{"WindlassActionsFail"}},
+		{"completions are early", `windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="CompleteLifecycleAction",code="ok"} 0+1x40
+windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="CompleteLifecycleAction",code="ValidationError"} 0+3x40`, nil},
 		{"AWS denies", `windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="SetDesiredCapacity",code="AccessDenied"} 0+1x40`, []string{"WindlassAWSFails"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
