@@ -178,6 +178,22 @@ func (p *Pods) Return() {
 	})
 }
 
+// kubeletReturns is how long a kubelet may take to hear of an API server that is back: the longest pause of
+// its watches.
+const kubeletReturns = 30 * time.Second
+
+// Broke notes that the watch has failed. A return that did not last is none: kubelets may not have heard.
+func (p *Pods) Broke() {
+	p.change(func() {
+		for uid, e := range p.ending {
+			if time.Since(e.Back) < kubeletReturns {
+				e.Back = time.Time{}
+				p.ending[uid] = e
+			}
+		}
+	})
+}
+
 func (p *Pods) put(pod *corev1.Pod) { p.pods[pod.UID] = fleet.PodFrom(lean(pod)) }
 
 // lean keeps of a pod what a drain asks for: a node's pods are held in memory
@@ -282,7 +298,7 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 				Watch(ctx)
 		},
 		take: pods.Take,
-		back: pods.Return,
+		back: pods.Return, broke: pods.Broke,
 	}, logger)
 }
 

@@ -164,7 +164,8 @@ func (r Returns) CameBack(p *fleet.Pod) bool {
 	return r.Open || tolerates || !p.Created.Time().Before(r.Closed.Add(settles))
 }
 
-// madeSince reports whether a pod was made since the node was closed, if it is.
+// madeSince reports whether a pod was made since the node was closed, if it is. What was made before
+// that had come round is not told from what is made again.
 func (r Returns) madeSince(p *fleet.Pod) bool { return !r.Closed.IsZero() && r.isNew(p) }
 
 // isNew reports whether a pod was made after the node was closed.

@@ -127,15 +127,15 @@ func (d Drain) Tally(pods []*fleet.Pod) Tally {
 	return t
 }
 
-// Judge a pod. Those of DaemonSets count until the deadline. One that its DaemonSet has made again, or
-// what stands for one, past kube-scheduler or while the Node cannot be closed, is evicted no more:
+// Judge a pod. Those of DaemonSets count until the deadline. One that its DaemonSet, or what stands for one, has
+// made since the node was closed, past kube-scheduler or while the Node cannot be closed, is not evicted:
 // there would be no end.
 func (d Drain) Judge(p *fleet.Pod) Candidate {
 	c := Candidate{Pod: p, Turn: d.Steps.TurnOf(p), Verdict: Judge(Question{
 		Pod: p, Now: d.Now.Add(-d.outage(p)), Budgets: d.Budgets, Policy: d.Rules(p, d.Chosen, d.Late), Urgency: d.Urgency,
 	})}
 	if c.Verdict.Outcome == Leave && IsDaemonSet(p) && d.Returns.madeSince(p) {
-		c.Verdict = Verdict{Outcome: Skip, Reason: "it belongs to a DaemonSet, which has made it again"}
+		c.Verdict = Verdict{Outcome: Skip, Rule: RuleDaemonSet, Reason: "it belongs to a DaemonSet, which has made it since the node was closed"}
 	}
 	if d.Asked != nil {
 		c.Asked = d.Asked(p)
@@ -150,7 +150,7 @@ const mostLate = time.Minute
 // outage is how much later the kubelet of a pod may have heard that it is being deleted than
 // the API server wrote down. Both speak over the API server: if we lost it in between, or it
 // told us late, so may have the kubelet, and the pod's time to end begins only then. It has heard
-// when the server is back for the first time: one that comes and goes is nobody's time.
+// when the server is back for the first time, and stays: that it goes and comes again later gives no more time.
 func (d Drain) outage(p *fleet.Pod) time.Duration {
 	if p.Deleted.IsZero() {
 		return 0

@@ -99,9 +99,8 @@ func Dial(ctx context.Context, record func(Call)) (*Account, error) {
 }
 
 func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Account, error) {
-	client := awshttp.NewBuildableClient()
 	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithHTTPClient(client.WithTimeout(callTime)),
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)),
 		config.WithRetryer(func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.MaxAttempts, o.MaxBackoff = readAttempts, readBackoff
@@ -119,14 +118,16 @@ func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Acco
 	if record != nil {
 		cfg.APIOptions = append(cfg.APIOptions, recorder(record))
 	}
-	return &Account{
+	account := &Account{
 		Region:  cfg.Region,
 		scaling: autoscaling.NewFromConfig(cfg),
 		compute: ec2.NewFromConfig(cfg),
 		managed: eks.NewFromConfig(cfg),
-
-		launching: client.WithTimeout(launchTime),
-	}, nil
+	}
+	if client, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok { // with what AWS_CA_BUNDLE names
+		account.launching = client.WithTimeout(launchTime)
+	}
+	return account, nil
 }
 
 func haveCredentials(ctx context.Context, cfg aws.Config) error {

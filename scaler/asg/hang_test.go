@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,7 +138,7 @@ func TestCallsEnd(t *testing.T) {
 // A launch takes as long as AWS asks EC2, which is no failure of AWS: other calls have ended by then.
 func TestLaunchOutlastsOtherCalls(t *testing.T) {
 	const callTime = 50 * time.Millisecond
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(4 * callTime):
@@ -144,6 +147,11 @@ func TestLaunchOutlastsOtherCalls(t *testing.T) {
 	}))
 	defer server.Close()
 	answerFrom(t, server.URL)
+	bundle := filepath.Join(t.TempDir(), "ca.pem") // of a proxy, which every call has to know
+	if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CA_BUNDLE", bundle)
 	account, err := dial(t.Context(), nil, callTime)
 	if err != nil {
 		t.Fatal(err)

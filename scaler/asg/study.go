@@ -96,7 +96,7 @@ func (k *known) settle(now time.Time, ours []change) {
 				k.hooking.forget() // it may wait for a hook that is not known
 			}
 		}
-		if instance.ReplacesRootVolume() && k.refresh == nil {
+		if instance.ReplacesRootVolume() && k.refresh == nil && !now.Before(k.refreshAt) {
 			k.refreshing.forget() // only a refresh does that, and nothing else tells of it
 		}
 		if !instance.Terminating() || instance.Retained() {

@@ -163,3 +163,35 @@ func CountTerms(spec *corev1.PodSpec) int {
 	}
 	return n
 }
+
+// CountValues is how many labels, values and namespaces the terms of a pod name that CountTerms counts.
+func CountValues(spec *corev1.PodSpec) (n int) {
+	count := func(selectors ...*metav1.LabelSelector) {
+		for _, s := range selectors {
+			if s == nil {
+				continue
+			}
+			n += len(s.MatchLabels)
+			for _, e := range s.MatchExpressions {
+				n += 1 + len(e.Values)
+			}
+		}
+	}
+	terms := func(list []corev1.PodAffinityTerm) {
+		for i := range list {
+			count(list[i].LabelSelector, list[i].NamespaceSelector)
+			n += len(list[i].Namespaces) + len(list[i].MatchLabelKeys) + len(list[i].MismatchLabelKeys)
+		}
+	}
+	for i := range spec.TopologySpreadConstraints {
+		count(spec.TopologySpreadConstraints[i].LabelSelector)
+		n += len(spec.TopologySpreadConstraints[i].MatchLabelKeys)
+	}
+	if a := spec.Affinity; a != nil && a.PodAffinity != nil {
+		terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	return n
+}

@@ -47,6 +47,9 @@ const mostBufferPods = 150_000
 // of a hundred terms would take an evaluation ten seconds.
 const mostBufferTerms = 8
 
+// mostBufferValues is how many labels, values and namespaces those terms may name in all.
+const mostBufferValues = 100
+
 // findBuffers finds the buffers that are ours, by name. How many pods each is for is found
 // out when classes are known, see sizeBuffers.
 func (k *Cache) findBuffers(s fleet.Snapshot, most int) []*Buffer {
@@ -116,7 +119,7 @@ func (d *Seats) sizeBuffers() (list []*Headroom) {
 	for _, b := range d.Buffers {
 		if b.leftOut {
 			b.Room = &Headroom{Buffer: b}
-			b.asked = max(0, b.wanted())
+			b.asked = max(0, b.wanted()) // what its limits allow is not known
 			b.limitTo(limitedInCluster, fmt.Sprintf("%s of the cluster keep room at most, which their namespaces share", verdict.Counted(d.Policy.Bounds.Buffers, "buffer")))
 		}
 		if b.stock == nil {
@@ -187,7 +190,7 @@ func named(list corev1.ResourceList) string {
 	return verdict.Listed(names)
 }
 
-// misses is what is wrong with what the buffer says, whatever its pods are like.
+// misses is what is wrong with what the buffer says, before anything is learned of its pods.
 func (b *Buffer) misses() misconfiguration {
 	refers := fmt.Sprintf("pod template %s/%s", b.Namespace, b.Template)
 	if b.Scalable != nil {
@@ -217,7 +220,10 @@ func (b *Buffer) misses() misconfiguration {
 		return misconfiguration{"PodTemplateNotFound", refers + " is not there"}
 	}
 	if terms := fit.CountTerms(&b.Pods.Template.Spec); terms > mostBufferTerms {
-		return misconfiguration{"TooManyTerms", fmt.Sprintf("%s: its pods have %d affinity, anti-affinity and spread terms, and those of a buffer may have %d", refers, terms-1, mostBufferTerms-1)}
+		return misconfiguration{"TooManyTerms", fmt.Sprintf("%s: its pods have %d required affinity, anti-affinity and spread terms, and those of a buffer may have %d", refers, terms-1, mostBufferTerms-1)}
+	}
+	if values := fit.CountValues(&b.Pods.Template.Spec); values > mostBufferValues {
+		return misconfiguration{"TooManyValues", fmt.Sprintf("%s: the affinity, anti-affinity and spread terms of its pods name %d labels, values and namespaces, and those of a buffer may name %d", refers, values, mostBufferValues)}
 	}
 	return misconfiguration{}
 }
