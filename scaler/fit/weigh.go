@@ -97,9 +97,14 @@ func (r *Rules) Scales(pods []*fleet.Pod, kinds int) *Scales {
 	return s
 }
 
+// Each label, value and namespace that terms name beyond valuesOfTerm of each weighs valueWeighs: a
+// kilobyte is kept of it.
+const valuesOfTerm, valueWeighs = 8, 10
+
 // Weigh is how much terms about others weigh, if there are any.
 func (s *Scales) Weigh(said TermsKey) (weight int) {
 	spec := said.traits.spec
+	weight = valueWeighs * LongValues(spec)
 	if a := spec.Affinity; a != nil {
 		if a.PodAffinity != nil {
 			weight += s.reachOf(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, said.namespace)
@@ -164,8 +169,16 @@ func CountTerms(spec *corev1.PodSpec) int {
 	return n
 }
 
+// LongValues is how many labels, values and namespaces the terms of a pod name beyond what most do.
+func LongValues(spec *corev1.PodSpec) int {
+	return max(0, CountValues(spec)-valuesOfTerm*CountTerms(spec))
+}
+
 // CountValues is how many labels, values and namespaces the terms of a pod name that CountTerms counts.
 func CountValues(spec *corev1.PodSpec) (n int) {
+	if spec == nil || !hasTerms(spec) {
+		return 0
+	}
 	count := func(selectors ...*metav1.LabelSelector) {
 		for _, s := range selectors {
 			if s == nil {

@@ -165,6 +165,21 @@ var attacks = []attack{
 			return keptApart(t.labelled(labelApp, evil), 100, i)
 		})
 	}},
+	{"apart-long-terms", func(c *city) *city {
+		return c.evilPods(140, false, func(t template, i int) template {
+			t = keptApart(t.labelled(labelApp, evil), 7, i)
+			for j := range t.spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+				values := make([]string, 1_000)
+				for k := range values {
+					values[k] = fmt.Sprintf("x%d-%d-%d", i, j, k)
+				}
+				t.spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[j].LabelSelector = &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: labelApp, Operator: metav1.LabelSelectorOpNotIn, Values: values}},
+				}
+			}
+			return t
+		})
+	}},
 	{"together", func(c *city) *city {
 		return c.evilPods(5_000, false, func(t template, i int) template {
 			name := fmt.Sprint("evil-", i)

@@ -18,7 +18,7 @@ import (
 // decides whose it is, so that nothing has to be persisted.
 
 const (
-	// fewTerms are not worth weighing.
+	// fewTerms are not worth weighing. Where they name many labels, each of those counts as one.
 	fewTerms = 1000
 	// turnOfTerms is for how long the same pending pods are considered.
 	turnOfTerms = time.Minute
@@ -31,7 +31,7 @@ func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	var waiting, running speakers
 	for i, p := range d.Speaking.Pods {
 		row := d.Speaking.Rows[i]
-		switch terms := fit.CountTerms(p.Spec); {
+		switch terms := fit.CountTerms(p.Spec) + fit.LongValues(p.Spec); {
 		case p.Ended() || p.Node == "" && p.Nominated() != "":
 		case p.Node != "":
 			running.hear(row, p, k.rules.Terms(kubernetes, p), terms)
