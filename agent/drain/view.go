@@ -72,8 +72,8 @@ type View struct {
 }
 
 // Ending is when we heard that a pod is being deleted, and when that was asked for, by the API
-// server's word: one that is loaded tells late. Back is when the watch of the pods first came back after that,
-// once it had failed; zero if it never failed.
+// server's word: one that is loaded tells late. Back is when the watch of the pods first came back after that
+// and stayed, once it had failed; zero if it has not.
 type Ending struct{ Heard, Asked, Back time.Time }
 
 func (e Ending) late() time.Duration { return e.Heard.Sub(e.Asked) }

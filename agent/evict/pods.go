@@ -57,7 +57,7 @@ type Seen struct {
 	Known bool
 	// Pods in no order.
 	Pods []fleet.Pod
-	// Ending are those that came to be deleted while we watched.
+	// Ending are those that came to be deleted while we watched, and those for which the watch came back.
 	Ending map[types.UID]drain.Ending
 	// Stirred holds, by namespace, when a pod last left or changed its readiness.
 	Stirred map[string]time.Time
