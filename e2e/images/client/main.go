@@ -1,7 +1,8 @@
 // Client is what stands before a service of the tests and notices every failure:
 // some of its workers open a connection for each request, others keep theirs.
-// With --probe it asks the instance metadata for a token instead, once, as a
-// program in a pod would that looks for the node's rights.
+// With --await it asks until there is an answer instead, and with --probe it asks
+// the instance metadata for a token, once, as a program in a pod would that looks
+// for the node's rights.
 //
 //	main.go     flags
 //	traffic.go  the workers
@@ -34,6 +35,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var (
 		t        traffic
 		report   = flags.Duration("report", 10*time.Second, "how often to print a summary")
+		awaits   = flags.Bool("await", false, "ask until there is an answer, and end")
 		asksIMDS = flags.Bool("probe", false, "ask the instance metadata at the given address for a token, tell what came, and end")
 	)
 	flags.IntVar(&t.fresh, "workers", 4, "how many workers open a connection for each request")
@@ -52,6 +54,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if t.url == "" || flags.NArg() > 1 {
 		return fmt.Errorf("want one address, such as http://echo.default.svc; got %q", flags.Args())
+	}
+	if *awaits {
+		return t.await(ctx)
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)

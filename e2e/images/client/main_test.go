@@ -119,6 +119,29 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// What is waited for is the first answer, and it is an error if none came.
+func TestAwait(t *testing.T) {
+	var asked int64
+	_, out, err := play(t, []string{"--await", "--interval=0"}, func(w http.ResponseWriter, n int64, _ func()) {
+		asked = n
+		if n < 3 {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "echo-1")
+	})
+	if err != nil || asked != 3 || out != "" {
+		t.Errorf("it asked %d times, printed %q and ended with %v", asked, out, err)
+	}
+	_, _, err = play(t, []string{"--await", "--interval=1h"}, func(w http.ResponseWriter, _ int64, stop func()) {
+		http.Error(w, "never", http.StatusServiceUnavailable)
+		stop()
+	})
+	if err == nil || !strings.Contains(err.Error(), "never") {
+		t.Errorf("without an answer it ended with %v", err)
+	}
+}
+
 func TestRefusedConnection(t *testing.T) {
 	s := newServer(t, nil)
 	s.Close()

@@ -51,6 +51,24 @@ func (t traffic) work(ctx context.Context, keeps bool, tally *tally) {
 	}
 }
 
+// await asks until there is an answer. A Service has servers that are ready before
+// the kube-proxy of every node knows of them, and until then it refuses: no
+// failure of a server. The error is the last one, if ctx ends first.
+func (t traffic) await(ctx context.Context) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: t.timeout}
+	for {
+		_, err := ask(client, t.url)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(t.interval):
+		}
+	}
+}
+
 // ask sends one request and returns the answer's text. It posts because package
 // net/http sends a GET a second time, and says nothing, when a kept connection
 // breaks before the answer; a POST it repeats only if nothing of it had left.
