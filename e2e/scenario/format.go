@@ -145,6 +145,9 @@ func (p *printer) group(g fleet.Group) {
 		words = append(words, other("type", s.InstanceType, "m5.large"))
 		words = append(words, roomWords(s.Allocatable, instanceTypes[s.InstanceType])...)
 		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)), said("image", s.Image))
+		if len(s.Largest) > 0 {
+			words = append(words, said("largest", s.Largest.Cpu().String()+"/"+s.Largest.Memory().String()))
+		}
 		words = append(words, printPrice(s.PricePerHour))
 	}
 	words = append(words, flag("pool", g.WarmPool != nil), flag("refreshed", g.Refresh != nil))

@@ -46,19 +46,21 @@ func group(w *World, l line) error {
 }
 
 var groupWords = table[groupDraft]{
-	"min":       setter(integer, func(d *groupDraft, n int) { d.Min = n }),
-	"max":       setter(integer, func(d *groupDraft, n int) { d.Max = n }),
-	"desired":   setter(integer, func(d *groupDraft, n int) { d.Desired = n }),
-	"zones":     setter(text, func(d *groupDraft, v string) { d.Zones = list(v) }),
-	"type":      setter(text, func(d *groupDraft, v string) { d.kind = v }),
-	"cpu":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceCPU] = q }),
-	"mem":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceMemory] = q }),
-	"pods":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourcePods] = q }),
-	"gpu":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[gpu] = q }),
-	"labels":    setter(pairs, func(d *groupDraft, m map[string]string) { d.shape.Labels = m }),
-	"taints":    setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
-	"template":  setter(text, func(d *groupDraft, v string) { d.Template = v }),
-	"image":     setter(text, func(d *groupDraft, v string) { d.shape.Image = v }),
+	"min":      setter(integer, func(d *groupDraft, n int) { d.Min = n }),
+	"max":      setter(integer, func(d *groupDraft, n int) { d.Max = n }),
+	"desired":  setter(integer, func(d *groupDraft, n int) { d.Desired = n }),
+	"zones":    setter(text, func(d *groupDraft, v string) { d.Zones = list(v) }),
+	"type":     setter(text, func(d *groupDraft, v string) { d.kind = v }),
+	"cpu":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceCPU] = q }),
+	"mem":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceMemory] = q }),
+	"pods":     setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourcePods] = q }),
+	"gpu":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[gpu] = q }),
+	"labels":   setter(pairs, func(d *groupDraft, m map[string]string) { d.shape.Labels = m }),
+	"taints":   setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
+	"template": setter(text, func(d *groupDraft, v string) { d.Template = v }),
+	"image":    setter(text, func(d *groupDraft, v string) { d.shape.Image = v }),
+	// largest is cpu/memory of the largest node that may come.
+	"largest":   setter(largest, func(d *groupDraft, l corev1.ResourceList) { d.shape.Largest = l }),
 	"mixed":     func(d *groupDraft, _ string) error { d.Mixed = true; return nil },
 	"spot":      func(d *groupDraft, _ string) error { d.Spot = true; return nil },
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
@@ -127,10 +129,20 @@ func (d *groupDraft) finish() error {
 	maps.Copy(room, d.resources)
 	for _, zone := range d.Zones {
 		d.NodeTemplates = append(d.NodeTemplates, fleet.NodeTemplate{
-			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints, PricePerHour: d.shape.PricePerHour, Image: d.shape.Image,
+			Zone: zone, InstanceType: d.kind, Allocatable: room, Largest: d.shape.Largest, Labels: d.shape.Labels, Taints: d.shape.Taints, PricePerHour: d.shape.PricePerHour, Image: d.shape.Image,
 		})
 	}
 	return nil
+}
+
+func largest(value string) (corev1.ResourceList, error) {
+	cpu, memory, _ := strings.Cut(value, "/")
+	milli, err := quantity(cpu)
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := quantity(memory)
+	return corev1.ResourceList{corev1.ResourceCPU: milli, corev1.ResourceMemory: bytes}, err
 }
 
 func failure(value string) (fleet.Failure, error) {

@@ -255,8 +255,11 @@ type NodeTemplate struct {
 	InstanceType string              `json:"instanceType,omitempty"`
 	Capacity     corev1.ResourceList `json:"capacity,omitempty"`
 	Allocatable  corev1.ResourceList `json:"allocatable"`
-	Labels       map[string]string   `json:"labels,omitempty"`
-	Taints       []corev1.Taint      `json:"taints,omitempty"`
+	// Largest is the capacity in cpu and memory that the node may have where several instance types may come:
+	// Capacity is the least then. Empty where that is the same.
+	Largest corev1.ResourceList `json:"largest,omitempty"`
+	Labels  map[string]string   `json:"labels,omitempty"`
+	Taints  []corev1.Taint      `json:"taints,omitempty"`
 	// Image is the machine image, empty where it is not known.
 	Image string `json:"image,omitempty"`
 	// DeclaredFeatures, Drivers and Slices are taken over from a node of the same

@@ -300,6 +300,9 @@ func TestMixedInstances(t *testing.T) {
 	if got := mixed.NodeTemplates[0].Capacity; got.Cpu().Value() != 2 || got.Memory().Value() > 8<<30 {
 		t.Errorf("capacity %v", got)
 	}
+	if got := mixed.NodeTemplates[0].Largest; got.Cpu().Value() != 4 || got.Memory().Value() < 7<<30 {
+		t.Errorf("the largest that may come is %v, want the cores of one type and the memory of the other", got)
+	}
 	if _, ok := mixed.NodeTemplates[0].Labels["node.kubernetes.io/instance-type"]; ok || mixed.NodeTemplates[0].InstanceType != "" {
 		t.Error("one of several types is promised")
 	}

@@ -134,12 +134,12 @@ func (b Blueprint) NodeTemplates(seen map[string]resource.Quantity) []fleet.Node
 	if !b.Known() {
 		return nil
 	}
-	capacity, usable := b.resources(seen)
+	capacity, largest, usable := b.resources(seen)
 	shapes := make([]fleet.NodeTemplate, 0, len(b.Zones))
 	for _, zone := range b.Zones {
 		shapes = append(shapes, fleet.NodeTemplate{
 			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: b.mostPrice(zone),
-			Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
+			Capacity: capacity, Largest: largest, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
 		})
 	}
 	return shapes
@@ -166,17 +166,30 @@ func same(machines []machine, of func(machine) string) string {
 }
 
 // resources takes the least of each resource over all machines: whatever comes
-// has that much. A resource that one of them lacks counts for nothing.
-func (b Blueprint) resources(seen map[string]resource.Quantity) (capacity, usable corev1.ResourceList) {
+// has that much. A resource that one of them lacks counts for nothing. largest is the
+// most cpu and memory that may come, if that is more.
+func (b Blueprint) resources(seen map[string]resource.Quantity) (capacity, largest, usable corev1.ResourceList) {
+	cpu, memory := resource.Quantity{}, resource.Quantity{}
 	for _, m := range b.machines {
 		m.seen = memorySeen(seen, m.name, m.from.image)
 		c, u, _ := m.resources() // the error is a fault of the blueprint already
 		capacity, usable = least(capacity, c), least(usable, u)
+		cpu, memory = greater(cpu, *c.Cpu()), greater(memory, *c.Memory())
+	}
+	if cpu.Cmp(*capacity.Cpu()) > 0 || memory.Cmp(*capacity.Memory()) > 0 {
+		largest = corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory}
 	}
 	for name, quantity := range b.extra {
 		capacity[name], usable[name] = quantity, quantity
 	}
-	return capacity, usable
+	return capacity, largest, usable
+}
+
+func greater(a, b resource.Quantity) resource.Quantity {
+	if b.Cmp(a) > 0 {
+		return b
+	}
+	return a
 }
 
 // memorySeen prefers nodes of the same image; another image keeps a few MiB more or

@@ -237,17 +237,6 @@ func Remedy(pause verdict.Details, b *fleet.BackOff) verdict.Details {
 	return pause
 }
 
-// TerminatingCount counts the terminating instances, whose successors may come after them.
-func (g *Group) TerminatingCount() int {
-	n := 0
-	for _, i := range g.Instances {
-		if i.Terminating() && !i.Retained() {
-			n++
-		}
-	}
-	return n
-}
-
 // Unregistered are live instances whose node is upcoming.
 func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
 	var list []*fleet.Instance

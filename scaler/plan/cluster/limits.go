@@ -72,10 +72,13 @@ func (c *Totals) Add(g *Group, n int) {
 	c.bytes += int64(n) * bytes
 }
 
-// size is that of the group's largest node template.
+// size is the largest that the group's next node may have.
 func (g *Group) size() (milli, bytes int64) {
 	for i := range g.NodeTemplates {
-		size := CapacityOf(&g.NodeTemplates[i])
+		size := g.NodeTemplates[i].Largest
+		if len(size) == 0 {
+			size = CapacityOf(&g.NodeTemplates[i])
+		}
 		milli, bytes = max(milli, size.Cpu().MilliValue()), max(bytes, size.Memory().Value())
 	}
 	return milli, bytes

@@ -34,18 +34,28 @@ func (d *Launches) LimitWaiting() {
 
 // limitOwed counts the time in which a group got none of the instances that it wants. It begins
 // anew with each that came, with each failure that Auto Scaling reports, and with each back-off.
+// An instance that terminates may have its successor after it, but no longer than a node may take
+// to come: the hook of others that holds it may hold it for days.
 func (d *Launches) limitOwed(g *cluster.Group, awaited map[string]time.Time) {
-	n := g.Owed() - g.TerminatingCount()
+	n, patience := g.Owed(), g.ProvisionTime(d.Policy)
 	if n <= 0 || g.Unanswered || g.IsSuspended(cluster.ProcessLaunch) {
 		return
 	}
-	since, known := d.owedSince(g, n)
+	for _, i := range g.Instances {
+		if i.Terminating() && !i.Retained() && d.Now.Before(i.TerminatingSince.Add(patience)) {
+			n--
+			d.Clock.At(i.TerminatingSince.Add(patience))
+		}
+	}
+	if n <= 0 {
+		return
+	}
+	since, known := d.owedSince(g, n, patience)
 	for _, f := range g.Failures {
 		if f.At.After(since) && !f.At.After(d.Now) {
 			since = f.At
 		}
 	}
-	patience := g.ProvisionTime(d.Policy)
 	if !known && d.Now.Before(d.State.GrownAt[g.Name].Add(notedAfter)) {
 		d.Clock.At(since.Add(patience))
 		return
@@ -59,10 +69,11 @@ func (d *Launches) limitOwed(g *cluster.Group, awaited map[string]time.Time) {
 }
 
 // owedSince is since when the group has lacked at least one of the instances that it
-// lacks now: where it lacked fewer, it has got none since, and was asked for more.
-func (d *Launches) owedSince(g *cluster.Group, n int) (since time.Time, known bool) {
+// lacks now: where it lacked fewer, it has got none since, and was asked for more. Where
+// nothing is known, it is what the group last grew by, unless that is too long ago.
+func (d *Launches) owedSince(g *cluster.Group, n int, patience time.Duration) (since time.Time, known bool) {
 	since = d.Now
-	if grown, grew := d.State.GrownAt[g.Name]; grew {
+	if grown, grew := d.State.GrownAt[g.Name]; grew && d.Now.Before(grown.Add(patience)) {
 		since = grown
 	}
 	for key, at := range d.Given.Awaited {
