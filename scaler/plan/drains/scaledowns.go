@@ -220,15 +220,20 @@ func (d *Drains) limitGrace(n *cluster.Node) {
 }
 
 // limit gives a drain up that is stuck for too long. Its time begins with the request
-// where a report does not say since when.
+// where a report does not say since when, or names a time to come. A report's date is the
+// node's word: it makes the time no more than twice as long.
 func (d *Drains) limit(n *cluster.Node, since time.Time, why verdict.Details) {
 	if n.Cancelled {
 		return
 	}
-	if since.IsZero() {
-		since = n.Request.At.Time
+	asked := n.Request.At.Time
+	if since.IsZero() || since.After(d.Now) {
+		since = asked
 	}
 	end := since.Add(d.Policy.MaxDrainTime)
+	if last := asked.Add(2 * d.Policy.MaxDrainTime); end.After(last) {
+		end = last
+	}
 	if d.Now.Before(end) {
 		d.Clock.At(end)
 		return
