@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,19 +24,64 @@ type outage struct {
 	mu  sync.Mutex
 	// heardOf are those of which a call succeeded at least once.
 	heardOf map[string]bool
-	broken  map[string]error // why
-	from    time.Time        // of the one that lasts; zero if that is not known
-	past    []fleet.Outage
+	// asked is since when a whole list is waited for.
+	asked  map[string]time.Time
+	broken map[string]error // why
+	from   time.Time        // of the one that lasts; zero if that is not known
+	past   []fleet.Outage
 }
 
-// heard takes the outcome of a call that the watch of what consists of.
+// listWithin is how long the list of a watch may take: that of 15,000 nodes with their pods takes
+// seconds.
+const listWithin = 15 * time.Second
+
+// asks notes that the whole is asked for: until it has come what is known is as it was, and after
+// listWithin that is an outage.
+func (o *outage) asks(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked == nil {
+		o.asked = map[string]time.Time{}
+	}
+	if _, already := o.asked[what]; !already {
+		o.asked[what] = o.now().UTC()
+	}
+}
+
+// listed notes that the whole has come.
+func (o *outage) listed(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.missLate()
+	delete(o.asked, what)
+	o.works(what)
+}
+
+// heard takes the outcome of a call that the watch of what consists of. An answer that begins a
+// list has not brought it yet.
 func (o *outage) heard(what string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil {
-		o.breaks(what, err)
+		o.breaks(what, err, o.now().UTC())
 		return
 	}
+	if _, awaited := o.asked[what]; !awaited {
+		o.works(what)
+	}
+}
+
+// missLate takes lists that do not come for broken, where one has come before: at the start there
+// is nothing yet that could be as it was.
+func (o *outage) missLate() {
+	for what, since := range o.asked {
+		if o.heardOf[what] && o.broken[what] == nil && o.now().Sub(since) > listWithin {
+			o.breaks(what, errors.New("the whole list was asked for again, and does not come"), since)
+		}
+	}
+}
+
+func (o *outage) works(what string) {
 	if o.heardOf == nil {
 		o.heardOf = map[string]bool{}
 	}
@@ -51,16 +97,16 @@ func (o *outage) heard(what string, err error) {
 	o.past = o.past[max(0, len(o.past)-outagesKept):]
 }
 
-// breaks notes that a watch has failed. The first that does begins an outage, which may be
+// breaks notes that a watch has failed, at a moment. The first that does begins an outage, which may be
 // older than this process where nothing was heard before.
-func (o *outage) breaks(what string, why error) {
+func (o *outage) breaks(what string, why error, at time.Time) {
 	if o.broken == nil {
 		o.broken = map[string]error{}
 	}
 	if len(o.broken) == 0 {
 		o.from = time.Time{}
 		if o.heardOf[what] {
-			o.from = o.now().UTC()
+			o.from = at
 		}
 	}
 	o.broken[what] = why
@@ -74,6 +120,7 @@ const worthTelling = 30 * time.Second
 func (o *outage) fault(now time.Time) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.missLate()
 	if len(o.broken) == 0 || now.Sub(o.from) < worthTelling {
 		return ""
 	}
@@ -89,6 +136,7 @@ func (o *outage) fault(now time.Time) string {
 func (o *outage) latest(now time.Time) []fleet.Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.missLate()
 	list := slices.Clone(o.past)
 	if len(o.broken) > 0 {
 		list = append(list, fleet.Outage{From: o.from, Until: now.UTC()})

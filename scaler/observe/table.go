@@ -32,8 +32,9 @@ type table[O object, T any] struct {
 	// that come later are left out.
 	most  int
 	vital func(*T) bool
-	// listed is called when a whole list has come; nil for nobody.
-	listed func()
+	// asked is called when a whole list is asked for, and listed when it has come: in between the
+	// table is behind.
+	asked, listed func()
 
 	mu       sync.Mutex
 	list     []*T
@@ -41,7 +42,6 @@ type table[O object, T any] struct {
 	versions map[types.NamespacedName]string // nil where none is awaited
 	shared   bool                            // list was handed out: copy before writing
 	synced   bool
-	listing  bool          // a whole list is on its way
 	moved    chan struct{} // closed and replaced whenever a version moves
 }
 
@@ -52,7 +52,7 @@ type object interface {
 
 func newTable[O object, T any](convert func(O) *T, key func(*T) types.NamespacedName, differ func(was, is *T) bool, changed func(was, is *T)) *table[O, T] {
 	return &table[O, T]{
-		convert: convert, key: key, differ: differ, changed: changed, slim: func(O) {},
+		convert: convert, key: key, differ: differ, changed: changed, slim: func(O) {}, asked: func() {}, listed: func() {},
 		moved: make(chan struct{}),
 	}
 }
@@ -144,29 +144,14 @@ func (t *table[O, T]) Replace(items []any, _ string) error {
 	}
 	t.mu.Lock()
 	same := t.synced && t.keep(fresh)
-	t.rows, t.list, t.versions, t.shared, t.synced, t.listing = fresh.rows, fresh.list, fresh.versions, false, true, false
+	t.rows, t.list, t.versions, t.shared, t.synced = fresh.rows, fresh.list, fresh.versions, false, true
 	t.wake()
 	t.mu.Unlock()
-	if t.listed != nil {
-		t.listed()
-	}
+	t.listed()
 	if !same {
 		t.changed(nil, nil)
 	}
 	return nil
-}
-
-// expectList notes that the whole is asked for: until it has come the table is behind.
-func (t *table[O, T]) expectList() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.listing = true
-}
-
-func (t *table[O, T]) isBehind() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.listing
 }
 
 // keep puts the present rows in place of equal ones of a fresh table. It reports

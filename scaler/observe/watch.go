@@ -38,7 +38,7 @@ func follow[O object, T any, L runtime.Object](ctx context.Context, client any, 
 	calls := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = fields
-			into.expectList()
+			into.asked()
 			list, err := api.List(ctx, options)
 			report(watchError(what, err))
 			return list, err
@@ -46,7 +46,7 @@ func follow[O object, T any, L runtime.Object](ctx context.Context, client any, 
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = fields
 			if options.SendInitialEvents != nil { // the whole comes first
-				into.expectList()
+				into.asked()
 			}
 			w, err := api.Watch(ctx, options)
 			report(watchError(what, err))

@@ -62,11 +62,9 @@ func (o *Observer) allWatches() []watched {
 }
 
 func vital[O object, T any, L runtime.Object](o *Observer, what string, api lister[L], fields string, into *table[O, T]) watched {
-	into.listed = func() { o.outage.heard(what, nil) }
+	into.asked, into.listed = func() { o.outage.asks(what) }, func() { o.outage.listed(what) }
 	report := func(err error) {
-		if err != nil || !into.isBehind() { // an answer that begins a list has not brought it yet
-			o.outage.heard(what, err)
-		}
+		o.outage.heard(what, err)
 		o.report(err)
 	}
 	return watched{

@@ -309,6 +309,42 @@ func TestOutageIsSeen(t *testing.T) {
 	})
 }
 
+// A list that is asked for again and does not come is an outage, since it was asked for. One that is
+// slow is none, nor is the first, before which nothing is known.
+func TestListThatDoesNotComeIsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := outage{now: time.Now}
+		o.asks("pods")
+		time.Sleep(time.Minute)
+		if got := o.latest(time.Now()); len(got) > 0 {
+			t.Errorf("before the first list there is an outage: %v", got)
+		}
+		o.listed("pods")
+		o.asks("pods")
+		o.heard("pods", nil) // the answer begins
+		time.Sleep(listWithin)
+		o.asks("pods")
+		if got := o.latest(time.Now()); len(got) > 0 {
+			t.Errorf("a slow list is an outage: %v", got)
+		}
+		asked := time.Now().Add(-listWithin)
+		time.Sleep(time.Second)
+		if got := o.latest(time.Now()); len(got) != 1 || !got[0].From.Equal(asked) || !got[0].Until.Equal(time.Now()) {
+			t.Errorf("outages are %v, want one since %s", got, asked)
+		}
+		time.Sleep(time.Minute)
+		if got := o.fault(time.Now()); !strings.Contains(got, "pods are as they were at ") || !strings.Contains(got, "does not come") {
+			t.Errorf("the fault is %q", got)
+		}
+		o.listed("pods")
+		over := time.Now()
+		time.Sleep(time.Minute)
+		if got := o.latest(time.Now()); len(got) != 1 || !got[0].Until.Equal(over) || o.fault(time.Now()) != "" {
+			t.Errorf("outages are %v, want one until %s, and no fault: %q", got, over, o.fault(time.Now()))
+		}
+	})
+}
+
 // A broken watch lists everything again, which is no news if all is as before.
 func TestListAgainIsNoNews(t *testing.T) {
 	told := 0
