@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/policy"
@@ -239,6 +240,19 @@ var attacks = []attack{
 		for i := range 2_000 {
 			c.evilBuffer(i, 10, keptApart(small().labelled(labelApp, evil), 7, i))
 			c.Buffers[len(c.Buffers)-1].Namespace = evil
+		}
+		return c
+	}},
+	{"gangs", func(c *city) *city {
+		c = c.evilPods(10_000, false, func(t template, i int) template {
+			t = t.labelled(labelApp, evil).evenly(likes(labelApp, evil), corev1.LabelTopologyZone)
+			t.spec.NodeSelector = map[string]string{"disk": "none"}
+			return t
+		})
+		for i := range c.Pods {
+			if c.Pods[i].Namespace == evil {
+				c.Pods[i].Annotations = map[string]string{contract.AnnotationAllOrNothing: fmt.Sprint("gang-", i)}
+			}
 		}
 		return c
 	}},

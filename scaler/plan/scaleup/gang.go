@@ -74,8 +74,20 @@ func (g gang) priority() int32 {
 	}).Pod.Priority()
 }
 
+// gangSteps is what a gang costs for each node, beside its pods: all are listed for it several times,
+// and all is as before where it does not fit.
+const gangSteps = 12
+
 // growForGang finds places for all pods of a gang, or all is as before.
 func (d *ScaleUp) growForGang(g gang) {
+	if space := g.pods[0].Pod.Namespace; !d.Ration.Ask(space) {
+		for _, t := range g.pods {
+			d.SayPod(t, verdict.PodBudgetSpent, "", d.BudgetSpent(space))
+			d.SettleBack(t)
+		}
+		return
+	}
+	d.Fit.Spend(gangSteps * len(d.Nodes))
 	start, before, moves := d.Fit.Fork(), d.growth(), d.moves()
 	var given []seats.Seat
 	var left, young []fit.Tenant
