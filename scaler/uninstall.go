@@ -70,6 +70,7 @@ func uninstallNow(ctx context.Context, s settings, o uninstallOptions, stdout io
 		return err
 	}
 	r.Say = func(step uninstall.Step) { fmt.Fprintln(stdout, step) }
+	r.Retry = func(err error) { fmt.Fprintf(stdout, "it is tried again: %v\n", err) }
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	if o.plan {

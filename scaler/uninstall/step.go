@@ -60,6 +60,7 @@ type Step struct {
 	Node            string    // of an instance
 	Keys            []string  // what is taken off a Node
 	Why             string    // what is waited for, or who asked
+	ByHand          string    // of Await: how a person ends it
 }
 
 // Waits reports whether the step is done only when the world shows it.
@@ -105,14 +106,8 @@ func (s Step) Command() string {
 		return fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=0", s.Namespace, s.Name)
 	case s.Do == Stop:
 		return fmt.Sprintf("kubectl -n %s delete daemonset %s", s.Namespace, s.Name)
-	case s.Do == Await && s.Kind == kindLease:
-		return "find that scaler and stop it"
-	case s.Do == Await && s.Kind == kindInstance && s.Hook != "":
-		return Step{Do: Complete, Name: s.Group, Hook: s.Hook, Instance: s.Name}.Command()
-	case s.Do == Await && s.Kind == kindInstance:
-		return fmt.Sprintf("aws ec2 describe-instances --instance-ids %s", s.Name)
 	case s.Do == Await:
-		return fmt.Sprintf("kubectl drain %s --ignore-daemonsets --delete-emptydir-data", s.Name)
+		return s.ByHand
 	case s.Do == Withdraw:
 		return fmt.Sprintf("kubectl annotate node %s %s-", s.Name, strings.Join(s.Keys, "- "))
 	case s.Do == Heartbeat:
@@ -129,6 +124,14 @@ func (s Step) Command() string {
 		return deleteHookCommand(s.Name, s.Hook)
 	}
 	return fmt.Sprintf("kubectl -n %s delete %s %s", s.Namespace, strings.ToLower(s.Kind), s.Name)
+}
+
+func drainCommand(node string) string {
+	return fmt.Sprintf("kubectl drain %s --ignore-daemonsets --delete-emptydir-data", node)
+}
+
+func describeCommand(instance string) string {
+	return "aws ec2 describe-instances --instance-ids " + instance
 }
 
 func resumeCommand(group string) string {

@@ -86,7 +86,7 @@ func Steps(w World, o Options) []Step {
 	s.join()
 	s.stop(contract.AppScaler)
 	if w.Leader != "" {
-		s.add(Step{Do: Await, Kind: kindLease, Name: contract.LeaseScaler, Why: fmt.Sprintf("%s holds it", w.Leader)})
+		s.add(Step{Do: Await, Kind: kindLease, Name: contract.LeaseScaler, Why: fmt.Sprintf("%s holds it", w.Leader), ByHand: "find that scaler and stop it"})
 	}
 	s.withdraw()
 	s.awaitDrains()
@@ -222,13 +222,13 @@ func (s *steps) awaitDrains() {
 		if s.leaving[n.Name] || !s.Agents[n.Name] {
 			continue
 		}
-		if why := s.drains(n); why != "" {
-			s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Why: why})
+		if why, byHand := s.drains(n); why != "" {
+			s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Why: why, ByHand: byHand})
 		}
 	}
 }
 
-func (s *steps) drains(n fleet.Node) (why string) {
+func (s *steps) drains(n fleet.Node) (why, byHand string) {
 	kind, tainted := contract.Draining(n.Taints)
 	value, reported := n.Annotations[contract.AnnotationDrainReport]
 	r, err := contract.ParseReport(value)
@@ -237,13 +237,13 @@ func (s *steps) drains(n fleet.Node) (why string) {
 	}
 	switch {
 	case !tainted && !reported:
-		return ""
+		return "", ""
 	case asked(kind):
-		return "its agent undoes the drain"
+		return "its agent undoes the drain", fmt.Sprintf("kubectl -n %s delete pod -l %s=%s --field-selector=spec.nodeName=%s", s.Namespace, contract.LabelAppName, contract.AppAgent, n.Name)
 	case err == nil && r.Wants == "" && r.Phase.Open():
-		return fmt.Sprintf("its agent drains it for %s: %s", kind, cmp.Or(r.Message, r.Reason))
+		return fmt.Sprintf("its agent drains it for %s: %s", kind, cmp.Or(r.Message, r.Reason)), drainCommand(n.Name)
 	}
-	return ""
+	return "", ""
 }
 
 // awaitInstances waits for those that AWS takes. What waits for a hook of ours goes on once its node
@@ -265,19 +265,19 @@ func (s *steps) awaitInstances() {
 				name = n.Name
 				if why := s.undrained(*n); len(holding) > 0 && why != "" {
 					s.keepWaiting(g, i, *n, holding)
-					s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Group: g.Name, Instance: i.ID, Why: why})
+					s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Group: g.Name, Instance: i.ID, Why: why, ByHand: drainCommand(n.Name)})
 				}
 			}
 			if n == nil && i.Terminating() && len(holding) > 0 {
 				// Its pods may run: it may be a node of another cluster, or its Node was deleted.
-				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Hook: holding[0], Why: fmt.Sprintf("it is %s, and no node here is known to be it: its hook ends by its own time", i.State)})
+				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Hook: holding[0], Why: fmt.Sprintf("it is %s, and no node here is known to be it: its hook ends by its own time", i.State), ByHand: Step{Do: Complete, Name: g.Name, Hook: holding[0], Instance: i.ID}.Command()})
 				continue
 			}
 			for _, h := range holding {
 				s.add(Step{Do: Complete, Kind: kindGroup, Name: g.Name, Hook: h, Instance: i.ID, State: i.State, Node: name})
 			}
 			if i.Terminating() {
-				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Node: name, Why: "it is " + i.State})
+				s.add(Step{Do: Await, Kind: kindInstance, Name: i.ID, Group: g.Name, Node: name, Why: "it is " + i.State, ByHand: describeCommand(i.ID)})
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func (s *steps) awaitInstances() {
 			if id, marked := n.Annotations[contract.AnnotationTerminating]; marked {
 				why = "its instance was terminated for " + id
 			}
-			s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Instance: n.InstanceID(), Why: why})
+			s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Instance: n.InstanceID(), Why: why, ByHand: fmt.Sprintf("kubectl delete node %s # once its instance is gone", n.Name)})
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,8 +74,8 @@ type bed struct {
 	before map[string]corev1.Node // as they were without Windlass
 	groups map[string]*fleet.Group
 	ticks  int
-	writes int
-	kill   int // after so many writes; 0 for never
+	counts
+	trouble
 	cancel context.CancelFunc
 	dead   bool // it was killed: nothing of it arrives any more
 	wrong  []string
@@ -82,11 +83,22 @@ type bed struct {
 	drains int
 	timers map[string]time.Time
 	beats  int
-	busy   bool // AWS does not answer the next heartbeat
+	// retries are errors after which it went on.
+	retries []error
+	busy    bool // AWS does not answer the next heartbeat
 }
 
-func newBed(t *testing.T, s spec, kill int) *bed {
-	b := &bed{T: t, spec: s, before: map[string]corev1.Node{}, groups: map[string]*fleet.Group{}, kill: kill, drains: 3, timers: map[string]time.Time{}}
+// counts is what a remover did.
+type counts struct{ writes, calls int }
+
+// trouble is what comes in its way.
+type trouble struct {
+	kill, fail int  // after so many writes, and at which call; 0 for never
+	done       bool // the call that fails is done all the same, where it writes to the cluster
+}
+
+func newBed(t *testing.T, s spec, of trouble) *bed {
+	b := &bed{T: t, spec: s, before: map[string]corev1.Node{}, groups: map[string]*fleet.Group{}, trouble: of, drains: 3, timers: map[string]time.Time{}}
 	web := &fleet.Group{Name: "web", Hooks: []fleet.Hook{{Name: "windlass", Transition: fleet.OnTerminate, Heartbeat: metav1.Duration{Duration: holds}}, {Name: "other", Transition: fleet.OnTerminate}}}
 	if s.Suspended {
 		web.Suspended = []string{"AZRebalance"}
@@ -125,10 +137,17 @@ func newBed(t *testing.T, s spec, kill int) *bed {
 		if b.dead {
 			return true, nil, context.Canceled
 		}
+		fails, err := b.fails(), apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
+		if fails && !b.done {
+			return true, nil, err
+		}
 		if verb := a.GetVerb(); verb != "get" && verb != "list" && b.cancel != nil {
 			b.wrote(a)
+			if fails {
+				_, _, _ = clienttesting.ObjectReaction(b.client.Tracker())(a)
+			}
 		}
-		return false, nil, nil
+		return fails, nil, err
 	})
 	return b
 }
@@ -148,6 +167,15 @@ func (b *bed) wrote(a clienttesting.Action) {
 		b.agentsStop()
 	}
 	b.die()
+}
+
+// fails counts a call of the remover, and reports whether it is the one that fails.
+func (b *bed) fails() bool {
+	if b.cancel == nil {
+		return false
+	}
+	b.calls++
+	return b.calls == b.fail
 }
 
 // die kills the remover after its last write, which has been done.
@@ -386,6 +414,9 @@ func (b *bed) call(what string) error {
 	if b.dead {
 		return context.Canceled
 	}
+	if b.fails() {
+		return asg.ErrUnavailable
+	}
 	if b.runs() {
 		b.wrong = append(b.wrong, what+" while the scaler ran")
 	}
@@ -472,6 +503,9 @@ func (b *bed) remover() (*Remover, *[]uninstall.Step) {
 		Options: uninstall.Options{Hooks: b.spec.Hooks, TerminationHooks: []string{"windlass"}, LaunchHooks: []string{"windlass"}},
 		Read: func(context.Context) ([]fleet.Group, error) {
 			defer b.tick()
+			if b.fails() {
+				return nil, asg.ErrThrottled
+			}
 			var groups []fleet.Group
 			for _, name := range slices.Sorted(maps.Keys(b.groups)) {
 				g := *b.groups[name]
@@ -480,7 +514,8 @@ func (b *bed) remover() (*Remover, *[]uninstall.Step) {
 			}
 			return groups, nil
 		},
-		Say: func(s uninstall.Step) { done = append(done, s) },
+		Say:   func(s uninstall.Step) { done = append(done, s) },
+		Retry: func(err error) { b.retries = append(b.retries, err) },
 	}, &done
 }
 
@@ -523,33 +558,41 @@ func (b *bed) rest() map[string]any {
 
 // TestUninstallLaw: in whatever state Windlass is, and wherever uninstall is killed, run again it leaves
 // Nodes as they were before Windlass, a person's word as it is, the groups of others alone, and
-// cuts no drain off; what it did was listed.
+// cuts no drain off; what it did was listed. One call that fails does not end it.
 func TestUninstallLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := specs().Draw(rt, "world")
-		whole, writes := uninstalled(t, rt, s, 0)
-		kill := rapid.IntRange(1, writes).Draw(rt, "kill")
-		killed, _ := uninstalled(t, rt, s, kill)
+		whole, all := uninstalled(t, rt, s, trouble{})
+		kill := rapid.IntRange(1, all.writes).Draw(rt, "kill")
+		killed, _ := uninstalled(t, rt, s, trouble{kill: kill})
 		if diff := cmp.Diff(whole, killed); diff != "" {
-			rt.Fatalf("killed after write %d of %d (-whole +killed):\n%s", kill, writes, diff)
+			rt.Fatalf("killed after write %d of %d (-whole +killed):\n%s", kill, all.writes, diff)
+		}
+		fail := rapid.IntRange(1, all.calls).Draw(rt, "fail")
+		failed, _ := uninstalled(t, rt, s, trouble{fail: fail, done: rapid.Bool().Draw(rt, "done")})
+		if diff := cmp.Diff(whole, failed); diff != "" {
+			rt.Fatalf("call %d of %d failed (-whole +failed):\n%s", fail, all.calls, diff)
 		}
 	})
 }
 
-func uninstalled(t *testing.T, rt *rapid.T, s spec, kill int) (rest map[string]any, writes int) {
+func uninstalled(t *testing.T, rt *rapid.T, s spec, of trouble) (rest map[string]any, all counts) {
 	var failures []string
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, s, kill)
+		b := newBed(t, s, of)
 		r, done := b.remover()
 		w, err := r.Observe(t.Context())
 		b.must(err)
-		b.ticks = 0
+		b.ticks, b.calls = 0, 0
 		listed := map[string]bool{}
 		for _, step := range uninstall.Steps(w, r.Options) {
 			listed[step.ID()] = true
 		}
 		err = b.run(r, time.Hour)
-		if kill > 0 && err != nil {
+		if of.fail > 0 && err != nil && b.writes > 0 {
+			failures = append(failures, fmt.Sprintf("a call that failed once ended it: %v", err))
+		}
+		if of != (trouble{}) && err != nil {
 			err = b.run(r, time.Hour)
 		}
 		if err != nil {
@@ -562,16 +605,16 @@ func uninstalled(t *testing.T, rt *rapid.T, s spec, kill int) (rest map[string]a
 		}
 		failures = append(failures, b.wrong...)
 		failures = append(failures, b.judge()...)
-		rest, writes = b.rest(), b.writes
+		rest, all = b.rest(), b.counts
 		before := b.writes
 		if err := b.run(r, time.Hour); err != nil || b.writes != before {
 			failures = append(failures, fmt.Sprintf("a second run wrote %d times: %v", b.writes-before, err))
 		}
 	})
 	if len(failures) > 0 {
-		rt.Fatalf("kill %d: %s", kill, strings.Join(failures, "\n"))
+		rt.Fatalf("%+v: %s", of, strings.Join(failures, "\n"))
 	}
-	return rest, writes
+	return rest, all
 }
 
 // judge compares what is left with what was there before Windlass.
@@ -610,7 +653,7 @@ func (b *bed) judge() (wrong []string) {
 // A program that runs is not stopped unasked, and nothing is written beside it.
 func TestRefusesBesideARunningScaler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, spec{Runs: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, 0)
+		b := newBed(t, spec{Runs: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, trouble{})
 		r, _ := b.remover()
 		r.Stop = false
 		err := b.run(r, time.Minute)
@@ -624,7 +667,7 @@ func TestRefusesBesideARunningScaler(t *testing.T) {
 func TestRefusesAnotherNamespace(t *testing.T) {
 	for _, s := range []spec{{Runs: true}, {Nodes: []nodeSpec{{Fate: "scale-down", Agent: true}}}, {Suspended: true}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, s, 0)
+			b := newBed(t, s, trouble{})
 			r, _ := b.remover()
 			r.Namespace = "elsewhere"
 			err := b.run(r, time.Minute)
@@ -638,7 +681,7 @@ func TestRefusesAnotherNamespace(t *testing.T) {
 // An agent that only says what it would do undoes no drain.
 func TestDryRunUndoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "scale-down", Began: true}}}, 0)
+		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "scale-down", Began: true}}}, trouble{})
 		pod := b.pod(contract.AppAgent, "n0", true)
 		pod.Spec.Containers = []corev1.Container{{Name: "agent", Args: []string{"--dry-run=false", "--dry-run"}}}
 		b.must(b.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, ns))
@@ -655,7 +698,7 @@ func TestDryRunUndoesNothing(t *testing.T) {
 // What AWS denies is said with its command; all else goes, and the state that knows of it stays.
 func TestDeniedIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, spec{Suspended: true, Claimed: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, 0)
+		b := newBed(t, spec{Suspended: true, Claimed: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, trouble{})
 		r, _ := b.remover()
 		r.Groups = denied{b}
 		err := b.run(r, time.Minute)
@@ -668,6 +711,48 @@ func TestDeniedIsSaid(t *testing.T) {
 	})
 }
 
+// A program that cannot be stopped is said with its command, and nothing else is done beside it.
+func TestNothingIsDoneBesideAProgram(t *testing.T) {
+	for kind, s := range map[string]spec{
+		"deployments": {Runs: true, Claimed: true, Nodes: []nodeSpec{{Fate: "unneeded"}}},
+		"daemonsets":  {Claimed: true, Hooks: true, Nodes: []nodeSpec{{Fate: "unneeded", Agent: true}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, s, trouble{})
+			b.client.PrependReactor("*", kind, func(a clienttesting.Action) (bool, runtime.Object, error) {
+				verb := a.GetVerb()
+				return verb == "patch" || verb == "delete", nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no right"))
+			})
+			r, _ := b.remover()
+			err := b.run(r, time.Minute)
+			if err == nil || !strings.Contains(err.Error(), "no right; by hand: kubectl -n windlass-system ") || b.writes != 0 || b.groups["web"].Owner == "" {
+				t.Errorf("%s: %d writes, group %+v, error %v", kind, b.writes, b.groups["web"], err)
+			}
+		})
+	}
+}
+
+// Who is away is asked again, and what is waited for meanwhile goes on; where the time ends, the last
+// error is said.
+func TestTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, spec{Suspended: true, Claimed: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, trouble{})
+		r, _ := b.remover()
+		r.Groups = away{b}
+		err := b.run(r, time.Minute)
+		if err == nil || !strings.Contains(err.Error(), "not done in time") || !strings.Contains(err.Error(), "resume AZRebalance of group web: unavailable; by hand: aws autoscaling resume-processes") {
+			t.Errorf("error %v", err)
+		}
+		if len(b.retries) != 1 {
+			t.Errorf("it is said %d times: %v", len(b.retries), b.retries)
+		}
+	})
+}
+
+type away struct{ *bed }
+
+func (away) Resume(context.Context, string, string) error { return asg.ErrUnavailable }
+
 type denied struct{ *bed }
 
 func (denied) Resume(context.Context, string, string) error { return asg.ErrDenied }
@@ -675,7 +760,7 @@ func (denied) Resume(context.Context, string, string) error { return asg.ErrDeni
 // Where no group is read at all, the flags are wrong: nothing is done.
 func TestNoGroupIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, spec{Suspended: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, 0)
+		b := newBed(t, spec{Suspended: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, trouble{})
 		r, _ := b.remover()
 		r.Read = func(context.Context) ([]fleet.Group, error) { return nil, nil }
 		err := b.run(r, time.Minute)
@@ -689,7 +774,7 @@ func TestNoGroupIsRead(t *testing.T) {
 // are sent here, as often as by it.
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held", Agent: true}, {Fate: "quiet", Agent: true}}}, 0)
+		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held", Agent: true}, {Fate: "quiet", Agent: true}}}, trouble{})
 		b.drains, b.busy = 150, true
 		r, _ := b.remover()
 		if err := b.run(r, time.Hour); err != nil || len(b.wrong) > 0 {
@@ -706,7 +791,7 @@ func TestHeartbeats(t *testing.T) {
 func TestTimeIsOver(t *testing.T) {
 	for _, slow := range []time.Duration{0, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held"}}}, 0)
+			b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held"}}}, trouble{})
 			r, _ := b.remover()
 			read := r.Read
 			r.Read = func(ctx context.Context) ([]fleet.Group, error) {

@@ -11,9 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -47,8 +50,9 @@ type Remover struct {
 	// Stop lets the workloads of the programs be stopped; otherwise they are waited for to be
 	// stopped by people.
 	Stop bool
-	// Say is told of each step.
-	Say func(uninstall.Step)
+	// Say is told of each step, and Retry of errors after which it goes on and tries again.
+	Say   func(uninstall.Step)
+	Retry func(error)
 
 	ours  bool                 // the persisted state was seen where it should be
 	beats map[string]time.Time // heartbeats that were sent, as in uninstall.World
@@ -67,31 +71,43 @@ func (r *Remover) Run(ctx context.Context) error {
 	var pending []uninstall.Step
 	for {
 		w, err := r.Observe(ctx)
-		if err != nil && ctx.Err() != nil && len(pending) > 0 {
-			return errors.Join(unfinished(pending), joined(failed))
-		}
-		if err != nil {
+		switch {
+		case err != nil && len(pending) > 0 && ctx.Err() != nil:
+			return unfinished(pending, failed)
+		case err != nil && len(pending) > 0: // what was begun goes on
+			r.again(err, said)
+		case err != nil:
 			return errors.Join(err, joined(failed))
-		}
-		pending, err = r.round(ctx, uninstall.Steps(w, r.Options), failed, said)
-		if err != nil || len(pending) == 0 {
-			return errors.Join(err, joined(failed))
+		default:
+			pending, err = r.round(ctx, uninstall.Steps(w, r.Options), failed, said)
+			if err != nil || len(pending) == 0 {
+				return errors.Join(err, joined(failed))
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(unfinished(pending), joined(failed))
+			return unfinished(pending, failed)
 		case <-time.After(poll):
 		}
 	}
 }
 
-// unfinished says what was waited for when the time was over.
-func unfinished(pending []uninstall.Step) error {
+func (r *Remover) again(err error, said map[string]bool) {
+	if text := err.Error(); !said[text] {
+		said[text] = true
+		r.Retry(err)
+	}
+}
+
+// unfinished says what was waited for when the time was over, and what failed.
+func unfinished(pending []uninstall.Step, failed map[string]error) error {
 	list := []error{errors.New("not done in time; run this again when what it waits for is over")}
 	for _, step := range pending {
-		list = append(list, fmt.Errorf("%s; by hand: %s", step, step.Command()))
+		if failed[step.ID()] == nil {
+			list = append(list, fmt.Errorf("%s; by hand: %s", step, step.Command()))
+		}
 	}
-	return errors.Join(list...)
+	return errors.Join(append(list, joined(failed))...)
 }
 
 // round does what can be done now, and returns what has to show in the world before it goes on. While
@@ -99,8 +115,11 @@ func unfinished(pending []uninstall.Step) error {
 func (r *Remover) round(ctx context.Context, steps []uninstall.Step, failed map[string]error, said map[string]bool) (pending []uninstall.Step, err error) {
 	awaited := map[string]bool{} // instances
 	waits := false
+	maps.DeleteFunc(failed, func(id string, err error) bool { // it was done all the same
+		return transient(err) && !slices.ContainsFunc(steps, func(s uninstall.Step) bool { return s.ID() == id })
+	})
 	for _, step := range steps {
-		if err := failed[step.ID()]; err != nil && !again(step, err) || r.guarded(step, failed) {
+		if err := failed[step.ID()]; err != nil && !transient(err) || r.guarded(step, failed) {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -116,12 +135,22 @@ func (r *Remover) round(ctx context.Context, steps []uninstall.Step, failed map[
 			said[text] = true
 			r.Say(step)
 		}
-		if err := r.do(ctx, step); err != nil && ctx.Err() == nil && !changed(err) {
+		err := r.do(ctx, step)
+		if err == nil {
+			delete(failed, step.ID())
+		}
+		if err != nil && ctx.Err() == nil && !changed(err) {
 			failed[step.ID()] = fmt.Errorf("%s: %w; by hand: %s", step, err, step.Command())
-			continue
+			switch {
+			case transient(err):
+				r.again(failed[step.ID()], said)
+			case step.Do == uninstall.Stop:
+				return nil, nil // nothing is done beside a program that runs
+			default:
+				continue
+			}
 		}
 		if step.Do == uninstall.Heartbeat {
-			delete(failed, step.ID())
 			continue // what it is for is awaited
 		}
 		pending = append(pending, step)
@@ -139,12 +168,26 @@ func (r *Remover) round(ctx context.Context, steps []uninstall.Step, failed map[
 // guarded reports whether a step must not be done after others have failed: who knows what is to be
 // resumed stays until that is done.
 func (r *Remover) guarded(step uninstall.Step, failed map[string]error) bool {
-	return step.Do == uninstall.Delete && step.Name == contract.ConfigMapState && len(failed) > 0
+	others := len(failed)
+	if failed[step.ID()] != nil {
+		others--
+	}
+	return step.Do == uninstall.Delete && step.Name == contract.ConfigMapState && others > 0
 }
 
-// again reports whether a step that failed is tried again: a heartbeat that comes late may be in time.
-func again(step uninstall.Step, err error) bool {
-	return step.Do == uninstall.Heartbeat && errors.Is(err, asg.ErrUnavailable)
+// transient reports whether a call may succeed when it is made again: whoever was asked was away, or
+// had no time.
+func transient(err error) bool {
+	var network net.Error
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, asg.ErrUnavailable), errors.Is(err, asg.ErrThrottled), errors.As(err, &network):
+		return true
+	case errors.As(err, &status):
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+	}
+	return false
 }
 
 func changed(err error) bool {
