@@ -61,7 +61,7 @@ func SeveralAtMax(page statuspage.Page) bool {
 
 // Node is what of a Node matters here.
 type Node struct {
-	Name, Instance string
+	Name string
 	// Request and Report are nil where there is none that can be read.
 	Request *contract.Request
 	Report  *contract.Report

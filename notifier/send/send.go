@@ -61,6 +61,9 @@ func fail(what string, err error, secrets ...string) *Error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		err = failed.Err // its text begins with the URL
+		if failed.Op == "parse" {
+			err = errors.New("its URL does not parse") // what is wrong there may be the secret
+		}
 	}
 	return &Error{text: hide(fmt.Sprintf("%s: %v", what, err), secrets...)}
 }

@@ -392,6 +392,77 @@ func TestShoutrrrSendsOnce(t *testing.T) {
 	})
 }
 
+// A call of which nothing is heard is not waited for for ever.
+func TestShoutrrrForsaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &slowly{release: make(chan struct{})}
+		s := &Shoutrrr{service: service}
+		ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+		defer cancel()
+		_, err := s.Send(ctx, message)
+		hold(t, err, Error{})
+		time.Sleep(forsakenAfter)
+		close(service.release)
+		s.service = &slowly{release: service.release}
+		other := message
+		other.ID = "another"
+		if _, err := s.Send(t.Context(), other); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// transport answers in place of the network.
+type transport func() (*http.Response, error)
+
+func (t transport) RoundTrip(*http.Request) (*http.Response, error) { return t() }
+
+// What a service did not take is not taken for sent, whatever shoutrrr makes of it.
+func TestShoutrrrWithoutAnAnswer(t *testing.T) {
+	before := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = before })
+	answer := func(status int, body string) transport {
+		return func() (*http.Response, error) {
+			return &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)), Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}, nil
+		}
+	}
+	refused := transport(func() (*http.Response, error) { return nil, errors.New("connection refused") })
+	const token = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+	for _, c := range []struct {
+		url    string
+		answer transport
+		want   string // in the error; empty for none
+	}{
+		{"telegram://" + token + "@telegram?chats=1", answer(http.StatusOK, `{"ok":true,"result":{}}`), ""},
+		{"telegram://" + token + "@telegram?chats=1", answer(http.StatusBadRequest, `{"ok":false,"error_code":400,"description":"chat not found"}`), "chat not found"},
+		{"telegram://" + token + "@telegram?chats=1", refused, "connection refused"},
+		{"telegram://" + token + "@telegram?chats=1", answer(http.StatusBadGateway, "<html>"), "502 Bad Gateway"},
+		{"telegram://" + token + "@telegram?chats=1", answer(http.StatusUnauthorized, ""), "401 Unauthorized"},
+		{"telegram://" + token + "@telegram?chats=1", answer(http.StatusOK, "{}"), "not as Telegram does"},
+		{"zulip://bot:hunter2hunter2@zulip.example.com/?stream=a&topic=b", refused, ""},
+	} {
+		http.DefaultTransport = c.answer
+		s, err := NewShoutrrr(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Send(t.Context(), message)
+		if c.want == "" && strings.HasPrefix(c.url, "telegram") {
+			if err != nil {
+				t.Errorf("%s: %v", c.url, err)
+			}
+			continue
+		}
+		hold(t, err, Error{}, token, "hunter2hunter2")
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.url, err, c.want)
+		}
+	}
+	if http.DefaultClient.Timeout != Timeout {
+		t.Errorf("services may wait for %s", http.DefaultClient.Timeout)
+	}
+}
+
 // failing is a service that takes nothing.
 type failing struct {
 	slowly

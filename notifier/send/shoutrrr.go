@@ -1,11 +1,17 @@
 package send
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"regexp"
+	"sync"
+	"time"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
@@ -26,11 +32,17 @@ type Shoutrrr struct {
 // pending is a call for a message, whose result comes once.
 type pending struct {
 	id     string
+	begun  time.Time
 	result chan error
 }
 
+// forsakenAfter is how long a call may go on before nobody waits for it any more: some services know
+// no time-out.
+const forsakenAfter = 10 * time.Minute
+
 // NewShoutrrr returns one for a URL, which is a secret.
 func NewShoutrrr(url string) (*Shoutrrr, error) {
+	mendDefaultClient()
 	r, err := router.New(log.New(io.Discard, "", 0)) // what it logs may have secrets
 	if err != nil {
 		return nil, fail("shoutrrr", err, url)
@@ -47,6 +59,9 @@ var errBusy = errors.New("the call before has not ended")
 // Send implements Sender. A call that goes on when ctx ends is that of the next Send of the same
 // message, which is not sent twice so; another message waits for it.
 func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
+	if s.pending != nil && time.Since(s.pending.begun) > forsakenAfter {
+		s.pending = nil
+	}
 	if s.pending != nil && s.pending.id != m.ID {
 		select {
 		case <-s.pending.result: // nobody asks for it any more
@@ -86,7 +101,64 @@ func (s *Shoutrrr) call(m render.Message) *pending {
 		text = contract.Shorten(text, mostPlain)
 		params.SetTitle(m.Title)
 	}
-	p := &pending{id: m.ID, result: make(chan error, 1)}
-	go func() { p.result <- s.service.Send(text, &params) }()
+	p := &pending{id: m.ID, begun: time.Now(), result: make(chan error, 1)}
+	go func() {
+		defer func() { // the code of some services does, where nobody answers
+			if broke := recover(); broke != nil {
+				p.result <- fmt.Errorf("the code for the service broke: %v", broke)
+			}
+		}()
+		p.result <- s.service.Send(text, &params)
+	}()
 	return p
+}
+
+// mendDefaultClient sees to it that the services of shoutrrr that use http.DefaultClient do not wait
+// without end, and that Telegram's is right about what was sent.
+var mendDefaultClient = sync.OnceFunc(func() {
+	http.DefaultClient.Timeout = Timeout
+	http.DefaultClient.Transport = telegramAnswers{}
+})
+
+// telegramAnswers makes an answer that says what is wrong of whatever Telegram did not answer: where
+// none came, or none that shoutrrr can read, that takes the message for sent.
+// https://core.telegram.org/bots/api#making-requests
+type telegramAnswers struct{}
+
+type telegramAnswer struct {
+	OK          bool   `json:"ok"`
+	Code        int    `json:"error_code"`
+	Description string `json:"description"`
+}
+
+// mostAnswer is the most bytes of an answer that are read.
+const mostAnswer = 1 << 20
+
+func (telegramAnswers) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if request.URL.Hostname() != "api.telegram.org" {
+		return response, err
+	}
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+		err = errors.Join(err, response.Body.Close())
+	}
+	said := telegramAnswer{Code: http.StatusBadGateway}
+	if err != nil {
+		response = &http.Response{Request: request, StatusCode: said.Code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
+		said.Description = err.Error()
+	} else if wrong := json.Unmarshal(body, &said); wrong != nil || !said.OK && response.StatusCode < http.StatusBadRequest {
+		said = telegramAnswer{Code: response.StatusCode, Description: "it answered " + response.Status + ", and not as Telegram does"}
+		response.StatusCode = max(response.StatusCode, http.StatusBadGateway)
+	} else {
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		return response, nil
+	}
+	if body, err = json.Marshal(said); err != nil {
+		return nil, err
+	}
+	response.Status = http.StatusText(response.StatusCode)
+	response.ContentLength, response.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	return response, nil
 }

@@ -109,7 +109,7 @@ func (w *Watcher) handler(report func(error)) cache.ResourceEventHandler {
 }
 
 // read are the annotations of Nodes that happening.NodeOf reads.
-var read = []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationTerminating}
+var read = []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationServed, contract.AnnotationTerminating}
 
 // readOfEvents are the annotations of Events that happening.EventOf reads.
 var readOfEvents = []string{contract.AnnotationEventFacts, contract.AnnotationEventID, contract.AnnotationEventKind, contract.AnnotationEventSource, contract.AnnotationEventInstance, contract.AnnotationEventDeadline}

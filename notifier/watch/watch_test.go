@@ -2,15 +2,18 @@ package watch
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"windlass.dev/windlass/notifier/happening"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
 )
@@ -87,6 +90,27 @@ func TestSlim(t *testing.T) {
 	got, err := slim(node)
 	if n := got.(*corev1.Node); err != nil || len(n.Labels) != 0 || len(n.Annotations) != 1 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What is read of a Node is the same in the slim one.
+func TestSlimKeepsWhatIsRead(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{
+		contract.AnnotationDrainRequest: contract.Request{ID: "r"}.String(), contract.AnnotationDrainReport: contract.Report{Answers: []string{"r"}, Phase: contract.PhaseDraining}.String(),
+		contract.AnnotationNotices: contract.NoticedList{{ID: "a"}}.String(), contract.AnnotationServed: contract.ServedList{{ID: "b"}}.String(), contract.AnnotationTerminating: "id",
+	}}}
+	slimmed, err := slim(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := happening.NodeOf(node)
+	if diff := cmp.Diff(want, happening.NodeOf(slimmed.(*corev1.Node))); diff != "" {
+		t.Errorf("(-whole +slim):\n%s", diff)
+	}
+	for field, value := range reflect.ValueOf(want).Fields() {
+		if value.IsZero() {
+			t.Errorf("the test has no %s", field.Name)
+		}
 	}
 }
 
