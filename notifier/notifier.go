@@ -152,15 +152,14 @@ func (n *notifier) trouble(err error) {
 	n.said = text
 }
 
-// fold takes the world in, and forgets what everybody was told.
+// fold forgets what everybody was told, so that it takes nobody's room, and takes the world in.
 func (n *notifier) fold(now time.Time) {
 	world, err := n.world(now)
 	if err != nil {
 		n.logger.Warn("status page unreadable", "err", err)
 	}
 	n.latest = world
-	state := happening.Fold(n.saved.State, world)
-	state = state.Without(n.told, world)
+	state := happening.Fold(n.saved.State.Without(n.told, world), world)
 	n.saved.State = state
 	n.saved.Sent = n.saved.Sent.Clone()
 	n.saved.Sent.Forget(state, slices.Collect(maps.Keys(n.wants)))

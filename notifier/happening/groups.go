@@ -71,7 +71,8 @@ func (f *fold) risen(h *Happening) {
 		h.end(phase, f.world.Page.Written)
 		return
 	}
-	if f.world.Now.After(h.Last.Add(overdue)) {
+	page := f.world.Page // without one of since then, or on which the group may be left out, nobody knows
+	if f.world.Now.After(h.Last.Add(overdue)) && page != nil && page.Written.After(h.Last) && complete(page, h.Group) {
 		h.end(Overdue, f.world.Now)
 	}
 }

@@ -60,9 +60,12 @@ func (t *tale) notice(node, reason, id string, kind contract.Kind) {
 	t.event(contract.AppAgent, "Node", node, reason, contract.Facts{}).Notice = contract.Noticed{ID: id, Kind: kind}
 }
 
-// line puts a group on the page, which is written now.
+// page is written now.
+func (t *tale) page(p statuspage.Page) { p.Written = t.Now; t.Page = &p }
+
+// line puts a group on it.
 func (t *tale) line(l statuspage.GroupLine) {
-	t.Page = &statuspage.Page{Written: t.Now, Groups: []statuspage.GroupLine{l}}
+	t.page(statuspage.Page{Groups: []statuspage.GroupLine{l}})
 }
 
 // told is what people would see, a line each.
@@ -123,9 +126,20 @@ func TestTales(t *testing.T) {
 		}, []string{"scale-up web ready 1→4 ×2 after 1m20s"}},
 		{"nodes that do not come", func(x *tale) {
 			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
-			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 1})
 			x.look(36 * time.Minute)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 1})
+			x.look(0)
 		}, []string{"scale-up web overdue 1→3 after 36m0s"}},
+		{"nodes that nobody sees come", func(x *tale) {
+			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
+			x.look(36 * time.Minute)
+			x.page(statuspage.Page{Trouble: "the API server is away"})
+			x.look(time.Minute)
+			x.page(statuspage.Page{Omitted: 1})
+			x.look(time.Minute)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 3})
+			x.look(0)
+		}, []string{"scale-up web ready 1→3 after 38m0s"}},
 		{"a group that is lowered meanwhile", func(x *tale) {
 			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
 			x.look(time.Second)
@@ -415,7 +429,6 @@ func TestWhatLastsIsNotOver(t *testing.T) {
 		return list
 	}
 	full := statuspage.GroupLine{Name: "web", Max: 3, Reason: groupAtMax, Faults: []string{"its hook is odd"}}
-	page := func(x *tale, p statuspage.Page) { p.Written = x.Now; x.Page = &p }
 	over := func(x *tale) (texts []string) {
 		for _, h := range x.state.Happenings {
 			if h.Over() {
@@ -426,44 +439,44 @@ func TestWhatLastsIsNotOver(t *testing.T) {
 	}
 	for what, play := range map[string]func(x *tale){
 		"nothing can be decided, and the page has no more": func(x *tale) {
-			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}, Faults: []string{"volumes may not be listed"}})
+			x.page(statuspage.Page{Groups: []statuspage.GroupLine{full}, Faults: []string{"volumes may not be listed"}})
 			x.look(0)
 			x.look(holds)
-			page(x, statuspage.Page{Trouble: "the API server is away"})
+			x.page(statuspage.Page{Trouble: "the API server is away"})
 			for range 10 {
 				x.look(time.Minute)
 			}
 		},
 		"the page has no room for its group": func(x *tale) {
-			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}})
+			x.page(statuspage.Page{Groups: []statuspage.GroupLine{full}})
 			x.look(0)
 			x.look(holds)
-			page(x, statuspage.Page{Omitted: 5})
+			x.page(statuspage.Page{Omitted: 5})
 			for range 10 {
 				x.look(time.Minute)
 			}
 		},
 		"the page has no room for more faults": func(x *tale) {
-			page(x, statuspage.Page{Faults: many(3)})
+			x.page(statuspage.Page{Faults: many(3)})
 			x.look(0)
 			x.look(holds)
-			page(x, statuspage.Page{Faults: many(20)[20-statuspage.MostFaults:], Omitted: 10})
+			x.page(statuspage.Page{Faults: many(20)[20-statuspage.MostFaults:], Omitted: 10})
 			for range 10 {
 				x.look(time.Minute)
 			}
 		},
 		"it lasts for ten days": func(x *tale) {
-			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}})
+			x.page(statuspage.Page{Groups: []statuspage.GroupLine{full}})
 			x.Nodes["n"] = Node{Name: "n", Report: &contract.Report{Phase: contract.PhaseBlocked, Kind: contract.KindRequest}, Notices: contract.NoticedList{{ID: "request:x", Kind: contract.KindRequest}}}
 			for range 10 * 24 {
 				x.look(time.Hour)
 			}
 		},
 		"it was not seen for a moment before a long gap, and for one after it": func(x *tale) {
-			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}})
+			x.page(statuspage.Page{Groups: []statuspage.GroupLine{full}})
 			x.look(0)
 			x.look(holds)
-			page(x, statuspage.Page{Groups: []statuspage.GroupLine{{Name: "web", Max: 3, Reason: "Steady"}}})
+			x.page(statuspage.Page{Groups: []statuspage.GroupLine{{Name: "web", Max: 3, Reason: "Steady"}}})
 			x.look(time.Second)
 			x.Now = x.Now.Add(20 * time.Minute)
 			x.state = x.state.Resume()
