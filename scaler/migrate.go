@@ -35,10 +35,16 @@ var migrateOutputs = []string{asKustomize, asHelm, asJSON, asTable}
 
 type migrateOptions struct {
 	autoscaler, handler  []string // files
-	deployment           string
+	chosen               chosen
 	kubeconfig, output   string
 	namespace, manifests string
 	stdin                io.Reader
+}
+
+// chosen is what people name where several run. Anybody may run a program under such a name.
+type chosen struct {
+	deployment string // NAMESPACE/NAME of Cluster Autoscaler
+	namespace  string // of the Node Termination Handler
 }
 
 // undecided is the answer of a migration that is not whole. Its exit code is one of its own.
@@ -75,7 +81,8 @@ The exit code is 0 if all is translated, 2 if something needs a decision.`,
 func (o *migrateOptions) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.autoscaler, "cluster-autoscaler", nil, "a file of Cluster Autoscaler, where the file does not say whose it is; may be given several times")
 	flags.StringArrayVar(&o.handler, "termination-handler", nil, "a file of the Node Termination Handler, where the file does not say whose it is; may be given several times")
-	flags.StringVar(&o.deployment, "deployment", "", "the Deployment of Cluster Autoscaler in the cluster, as NAMESPACE/NAME, where several are found")
+	flags.StringVar(&o.chosen.deployment, "deployment", "", "the Deployment of Cluster Autoscaler in the cluster, as NAMESPACE/NAME, where several are found")
+	flags.StringVar(&o.chosen.namespace, "handler-namespace", "", "the namespace of the Node Termination Handler in the cluster, where it is found in several")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; empty for $KUBECONFIG or ~/.kube/config, as kubectl has it")
 	flags.StringVarP(&o.output, "output", "o", asKustomize, "kustomize, helm, json or table")
 	flags.StringVar(&o.namespace, "namespace", defaultNamespace, "the namespace that Windlass gets")
@@ -135,10 +142,10 @@ func (o *migrateOptions) read(ctx context.Context, in *migrate.Input, files []st
 		if err != nil {
 			return fmt.Errorf("making a client of the API server: %w", err)
 		}
-		return readRunning(ctx, client, in, o.deployment)
+		return readRunning(ctx, client, in, o.chosen)
 	}
-	if o.deployment != "" {
-		return errors.New("--deployment is read from the cluster: give it without files")
+	if o.chosen != (chosen{}) {
+		return errors.New("--deployment and --handler-namespace are read from the cluster: give them without files")
 	}
 	for _, of := range []struct {
 		program migrate.Program
@@ -175,9 +182,9 @@ func (o *migrateOptions) readFile(name string) (string, error) {
 	return string(text), nil
 }
 
-// readRunning takes what runs in the cluster: one Cluster Autoscaler and one termination handler,
-// each by its image or command, in whatever namespace.
-func readRunning(ctx context.Context, client kubernetes.Interface, in *migrate.Input, chosen string) error {
+// readRunning takes what runs in the cluster: one Cluster Autoscaler, and the termination handlers of one
+// namespace, of which there may be one for each operating system, each by its image or command.
+func readRunning(ctx context.Context, client kubernetes.Interface, in *migrate.Input, chosen chosen) error {
 	deployments, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("listing Deployments: %w", err)
@@ -189,7 +196,12 @@ func readRunning(ctx context.Context, client kubernetes.Interface, in *migrate.I
 	running := map[migrate.Program][]migrate.Workload{}
 	add := func(kind string, meta metav1.ObjectMeta, template corev1.PodTemplateSpec) {
 		of, _, ok := migrate.Runs(template)
-		if !ok || of == migrate.Autoscaler && chosen != "" && meta.Namespace+"/"+meta.Name != chosen {
+		switch {
+		case !ok:
+			return
+		case of == migrate.Autoscaler && chosen.deployment != "" && meta.Namespace+"/"+meta.Name != chosen.deployment:
+			return
+		case of == migrate.Handler && chosen.namespace != "" && meta.Namespace != chosen.namespace:
 			return
 		}
 		w := migrate.Workload{Kind: kind, Metadata: meta}
@@ -202,16 +214,20 @@ func readRunning(ctx context.Context, client kubernetes.Interface, in *migrate.I
 	for _, d := range daemons.Items {
 		add("DaemonSet", d.ObjectMeta, d.Spec.Template)
 	}
-	autoscalers := running[migrate.Autoscaler]
+	autoscalers, handlers := running[migrate.Autoscaler], running[migrate.Handler]
 	switch {
-	case chosen != "" && len(autoscalers) == 0:
-		return fmt.Errorf("--deployment=%s: there is none of that name with the image or command of Cluster Autoscaler", chosen)
+	case chosen.deployment != "" && len(autoscalers) == 0:
+		return fmt.Errorf("--deployment=%s: there is none of that name with the image or command of Cluster Autoscaler", chosen.deployment)
+	case chosen.namespace != "" && len(handlers) == 0:
+		return fmt.Errorf("--handler-namespace=%s: there is none with the image or command of the Node Termination Handler", chosen.namespace)
+	case slices.ContainsFunc(handlers, func(w migrate.Workload) bool { return w.Metadata.Namespace != handlers[0].Metadata.Namespace }):
+		return fmt.Errorf("Node Termination Handlers run in several namespaces, %s: name one by --handler-namespace=NAMESPACE", namesOf(handlers))
 	case len(autoscalers) > 1:
 		return fmt.Errorf("several Cluster Autoscalers run, %s: name one by --deployment=NAMESPACE/NAME", namesOf(autoscalers))
-	case len(autoscalers)+len(running[migrate.Handler]) == 0:
+	case len(autoscalers)+len(handlers) == 0:
 		return errors.New("neither Cluster Autoscaler nor the Node Termination Handler runs in the cluster: give a file of its settings, or --kubeconfig of another cluster")
 	}
-	for _, w := range slices.Concat(autoscalers, running[migrate.Handler]) {
+	for _, w := range slices.Concat(autoscalers, handlers) {
 		if err := in.AddWorkload(w); err != nil {
 			return err
 		}

@@ -322,12 +322,14 @@ func TestMigrateWhatRuns(t *testing.T) {
 	account.Annotations = map[string]string{contract.AnnotationRoleIRSA: "arn:aws:iam::111122223333:role/ca"}
 	priorities := &corev1.ConfigMap{ObjectMeta: meta("kube-system", contract.ConfigMapPriorities), Data: map[string]string{contract.PrioritiesKey: "10: [.*]"}}
 
-	read := func(chosen string, client *fake.Clientset) (migrate.Settings, error) {
+	tenants := &appsv1.DaemonSet{ObjectMeta: meta("tenant", "nth"), Spec: appsv1.DaemonSetSpec{Template: pod("x/aws-node-termination-handler:v1", "--enable-spot-interruption-draining=false")}}
+
+	read := func(deployment, namespace string, client *fake.Clientset) (migrate.Settings, error) {
 		var in migrate.Input
-		err := readRunning(context.Background(), client, &in, chosen)
+		err := readRunning(context.Background(), client, &in, chosen{deployment, namespace})
 		return migrate.Translate(in, checkForeignValue).Settings, err
 	}
-	got, err := read("", fake.NewClientset(autoscaler, handler, account, priorities))
+	got, err := read("", "kube-system", fake.NewClientset(autoscaler, handler, tenants, account, priorities))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,20 +341,22 @@ func TestMigrateWhatRuns(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got, err = read("other/ca", fake.NewClientset(autoscaler, second))
+	got, err = read("other/ca", "", fake.NewClientset(autoscaler, second))
 	if err != nil || got.Scaler[0].Value != "1:3:db" || got.Role != "" {
 		t.Errorf("the one that is named: %v, %v", got, err)
 	}
 	for _, tc := range []struct {
-		chosen string
-		client *fake.Clientset
-		want   string
+		deployment, namespace string
+		client                *fake.Clientset
+		want                  string
 	}{
-		{"", fake.NewClientset(autoscaler, second), "several Cluster Autoscalers run, Deployment kube-system/ca, Deployment other/ca: name one by --deployment=NAMESPACE/NAME"},
-		{"", fake.NewClientset(account), "neither Cluster Autoscaler nor the Node Termination Handler runs in the cluster"},
-		{"other/x", fake.NewClientset(autoscaler), "--deployment=other/x: there is none"},
+		{"", "", fake.NewClientset(handler, tenants), "Node Termination Handlers run in several namespaces, DaemonSet kube-system/nth, DaemonSet tenant/nth: name one by --handler-namespace=NAMESPACE"},
+		{"", "none", fake.NewClientset(autoscaler, handler), "--handler-namespace=none: there is none"},
+		{"", "", fake.NewClientset(autoscaler, second), "several Cluster Autoscalers run, Deployment kube-system/ca, Deployment other/ca: name one by --deployment=NAMESPACE/NAME"},
+		{"", "", fake.NewClientset(account), "neither Cluster Autoscaler nor the Node Termination Handler runs in the cluster"},
+		{"other/x", "", fake.NewClientset(autoscaler), "--deployment=other/x: there is none"},
 	} {
-		if _, err := read(tc.chosen, tc.client); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := read(tc.deployment, tc.namespace, tc.client); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v, want %q", err, tc.want)
 		}
 	}
@@ -368,7 +372,7 @@ func TestMigrateArguments(t *testing.T) {
 		{"", []string{"-o", "toml"}, "--output=toml: want one of [kustomize helm json table]"},
 		{"", []string{"--namespace=A_b", "-"}, "--namespace=A_b is no namespace"},
 		{"", []string{"/no/such/file"}, "/no/such/file"},
-		{"--v=4", []string{"--deployment=a/b", "-"}, "give it without files"},
+		{"--v=4", []string{"--deployment=a/b", "-"}, "give them without files"},
 		{"--nodes=1:2:a --no-such", []string{"-"}, "1 of what was given need a decision"},
 		{"--nodes=1:2:a --initial-node-group-backoff-duration=1h", []string{"-"}, "1 of what was given need a decision"},
 		{"--nodes=1:2:a --v=4", []string{"-"}, ""},

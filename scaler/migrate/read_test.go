@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -129,5 +130,40 @@ spec: {template: {spec: {containers: [{image: a/cluster-autoscaler, command: [./
 	}
 	if len(in.open) != 3 {
 		t.Errorf("to decide: %v", in.open)
+	}
+}
+
+// What may be a secret is named, and stands nowhere: not in what is printed, nor in what is installed.
+func TestSecretsAreWithheld(t *testing.T) {
+	var in Input
+	for _, file := range []struct {
+		of   Program
+		text string
+	}{
+		{Autoscaler, "awsAccessKeyID: hunter2a\nawsSecretAccessKey: hunter2b\nextraEnv: {FOO_PASSWORD: hunter2c, GITHUB_TOKEN: hunter2d}"},
+		{Handler, "webhookURL: https://hooks.example.com/hunter2e\nwebhookHeaders: '{\"Authorization\":\"hunter2f\"}'"},
+		{Handler, `apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: handler}
+spec: {template: {spec: {containers: [{image: a/aws-node-termination-handler, args: [--webhook-proxy=http://hunter2g@proxy], env: [{name: WEBHOOK_URL, value: "https://hunter2h"}, {name: OTHER, value: hunter2i}]}]}}}`},
+	} {
+		if err := in.AddFile(file.of, file.text, "file"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := Translate(in, func(string, string) error { return nil })
+	whole, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{report.Text(), string(whole)} {
+		if i := strings.Index(text, "hunter2"); i >= 0 {
+			t.Errorf("a secret is in %q", text[max(0, i-100):i+8])
+		}
+	}
+	for _, name := range []string{"awsAccessKeyID", "awsSecretAccessKey", "FOO_PASSWORD", "GITHUB_TOKEN", "webhook-url", "webhook-headers", "webhook-proxy", "OTHER"} {
+		if !strings.Contains(report.Text(), name) {
+			t.Errorf("%s is not named", name)
+		}
 	}
 }

@@ -125,7 +125,7 @@ func (in *Input) takeVariable(name, value, where string) {
 		in.decide("variable "+name, value, where, "it is no name of a variable")
 	case controls(value):
 		in.decide("variable "+name, value, where, "its value has a character that is no text: write it anew")
-	case strings.Contains(name, "SECRET") || strings.HasPrefix(name, "AWS_ACCESS_KEY") || strings.HasPrefix(name, "AWS_SESSION"):
+	case secret.MatchString(name) || strings.HasPrefix(name, "AWS_SESSION"):
 		in.decide("variable "+name, "", where, "the manifests hold no keys: give the scaler a role (docs/operate/install.md)")
 	case ofCredentials(name):
 		in.decide("variable "+name, value, where, "it is about Cluster Autoscaler's credentials, or names a file that the scaler has not: give the scaler a role (docs/operate/install.md), or add both by a patch")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +60,22 @@ func Translate(in Input, check Checker) Report {
 	t.report.Decide, t.report.Unknown = in.open, in.unheard
 	t.all(in.Arguments)
 	t.settle()
+	for _, items := range [][]Item{t.report.Same, t.report.Nothing, t.report.Decide, t.report.Unknown} {
+		withhold(items)
+	}
 	return t.report
+}
+
+// secret is found in the names of values that are secrets. Those of a webhook are all.
+var secret = regexp.MustCompile(`(?i)secret|passw|token|credential|(access|api|private)[-_.]?key|webhook[-_.]?(url|headers|proxy)`)
+
+// withhold takes secrets out of what is printed: people keep it, and commit it.
+func withhold(items []Item) {
+	for i := range items {
+		if items[i].Value != "" && secret.MatchString(items[i].Name) {
+			items[i].Value = "***"
+		}
+	}
 }
 
 // Adopt translates flags of Cluster Autoscaler that the command line of windlass-scaler has. own

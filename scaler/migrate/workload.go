@@ -141,7 +141,7 @@ func (in *Input) addVariable(of Program, e corev1.EnvVar, where string) {
 	case of == Autoscaler && strings.HasPrefix(e.Name, "AWS_"):
 		in.takeVariable(e.Name, e.Value, where)
 	default:
-		in.note("variable "+e.Name, e.Value, where, "it is "+of.Name()+"'s own")
+		in.note("variable "+e.Name, "", where, "it is "+of.Name()+"'s own") // and its value may be a secret
 	}
 }
 
