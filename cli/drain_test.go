@@ -95,6 +95,30 @@ func TestDrainsInTurn(t *testing.T) {
 	}
 }
 
+// A node that goes in the middle of its drain is not called drained: its pods were cut off.
+func TestANodeThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := inFrontOf(t, named("a"), func(string) contract.Report {
+			return contract.Report{Phase: contract.PhaseBlocked, Left: 3, BlockedBy: []string{"shop/api"}}
+		})
+		go func() {
+			time.Sleep(time.Minute)
+			client, err := c.connect()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := client.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}()
+		err := c.run(t.Context(), []string{"drain", "a", "--wait"})
+		if err == nil || err.Error() != "node a: not drained: the node is gone" {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 // What does not end in its time is named with what blocks it, and what was not begun, too.
 func TestDrainsHaveATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +193,13 @@ func TestWaitsFromTheRequestOn(t *testing.T) {
 			t.Errorf("watches from version %q, want that of its write", from)
 		}
 		w := watch.NewFakeWithChanSize(1, false)
-		w.Delete(&nodes[0])
+		drained := nodes[0].DeepCopy()
+		id := contract.RequestID("no reason was given")
+		drained.Annotations = map[string]string{
+			contract.AnnotationDrainRequest: contract.Request{ID: id, Kind: contract.KindRequest}.String(),
+			contract.AnnotationDrainReport:  contract.Report{Answers: []string{id}, Phase: contract.PhaseDrained}.String(),
+		}
+		w.Modify(drained)
 		return true, w, nil
 	})
 	c.connect = func() (kubernetes.Interface, error) { return client, nil }

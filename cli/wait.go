@@ -84,7 +84,11 @@ func (r reader) drainOne(ctx context.Context, name string, request contract.Requ
 	}
 	var last view.Progress
 	look := func(node *corev1.Node) (ended bool) {
-		last = view.ProgressOf(name, request.ID, node)
+		now := view.ProgressOf(name, request.ID, node)
+		if node == nil { // a drain that had ended would have been seen
+			now.Drain, now.Failed = last.Drain, "the node is gone"
+		}
+		last = now
 		show(last)
 		return last.Ended
 	}

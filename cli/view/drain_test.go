@@ -87,7 +87,7 @@ func TestProgress(t *testing.T) {
 		{"failed", node(request, &contract.Report{Answers: ours, Phase: contract.PhaseFailed, Message: "why"}), contract.PhaseFailed, true, "why", false},
 		{"taken off", node("", nil), Unanswered, true, "the request was removed", true},
 		{"another request", node(contract.Request{ID: "request:else"}.String(), nil), Unanswered, true, "the request was removed", true},
-		{"gone", nil, contract.PhaseDrained, true, "", false},
+		{"gone", nil, Gone, true, "", true},
 	} {
 		p := ProgressOf("a", "request:up", c.node)
 		if p.Phase != c.phase || p.Ended != c.ended || p.Failed != c.failed || p.Uncounted != c.uncounted || p.Node != "a" {

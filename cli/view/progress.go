@@ -14,10 +14,13 @@ type Progress struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// ProgressOf reads a node; nil is one that is gone, which a drained node may be.
+// Gone is the phase of a node that is there no more.
+const Gone contract.Phase = "Gone"
+
+// ProgressOf reads a node; nil is one that is gone.
 func ProgressOf(name, id string, n *corev1.Node) Progress {
 	if n == nil {
-		return Progress{Drain: Drain{Node: name, Phase: contract.PhaseDrained}, Ended: true}
+		return Progress{Drain: Drain{Node: name, Phase: Gone, Uncounted: true}, Ended: true}
 	}
 	d, _ := drainOf(n, "")
 	p := Progress{Drain: d}

@@ -29,7 +29,7 @@ type doing struct {
 func (d *doing) size() int { return max(0, d.To-d.From) }
 
 // others reports whether no autoscaler asked for it.
-func (d *doing) others() bool { return d.By == record.ByAutoScaling || d.By == record.ByPeople }
+func (d *doing) others() bool { return d.By == record.ByAutoScaling }
 
 // sides are what was done on both, each in the order of dates, and what explains that something
 // was not.
@@ -46,7 +46,7 @@ const told = 2 * time.Minute
 const drain = 2 * time.Hour
 
 // ranks are whom a record names, the most telling first.
-var ranks = []string{record.ByAutoscaler, record.ByAutoScaling, record.ByPeople, record.ByUnknown}
+var ranks = []string{record.ByAutoscaler, record.ByAutoScaling, record.ByUnknown}
 
 func rank(by string) int {
 	if i := slices.Index(ranks, by); i >= 0 {
@@ -188,10 +188,17 @@ func (g *growths) known(d *doing) *doing {
 
 // claim adds the pods that tenants' Events name to a scale-up that is known.
 func (g *growths) claim(d *doing) {
-	if known := g.known(d); known != nil && !slices.Contains(known.Pods, d.Pods[0]) {
+	known := g.known(d)
+	if known == nil {
+		return
+	}
+	for _, pod := range d.Pods {
+		if slices.Contains(known.Pods, pod) {
+			continue
+		}
 		known.PodCount++
 		if len(known.Pods) < record.MostPods {
-			known.Pods = append(slices.Clip(known.Pods), d.Pods[0])
+			known.Pods = append(slices.Clip(known.Pods), pod)
 		}
 	}
 }

@@ -144,7 +144,6 @@ type Seen struct {
 const (
 	ByAutoscaler  = "cluster-autoscaler"
 	ByAutoScaling = "auto-scaling" // of its own accord: health checks, zones, schedules, policies
-	ByPeople      = "people"
 	ByUnknown     = "unknown"
 	// ByClaim is an Event of Cluster Autoscaler's name in a namespace in which tenants may write
 	// Events: it explains what is known from elsewhere, and proves nothing.
