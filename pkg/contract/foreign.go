@@ -64,6 +64,9 @@ const (
 	LabelCapacityType = "eks.amazonaws.com/capacityType"
 	CapacitySpot      = "SPOT"
 
+	// LabelArchBeta is the kubelet's from before kubernetes.io/arch, which it still writes.
+	LabelArchBeta = "beta.kubernetes.io/arch"
+
 	// LabelKarpenterCapacityType is what Karpenter and EKS Auto Mode write on their nodes:
 	// KarpenterSpot, on-demand or reserved.
 	// https://karpenter.sh/docs/concepts/scheduling/

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/prices"
 	"windlass.dev/windlass/scaler/asg/userdata"
@@ -225,8 +226,7 @@ func least(a, b corev1.ResourceList) corev1.ResourceList {
 // those that are deprecated and still written.
 // https://kubernetes.io/docs/reference/labels-annotations-taints/
 const (
-	labelArchBeta = "beta.kubernetes.io/arch"
-	labelOSBeta   = "beta.kubernetes.io/os"
+	labelOSBeta = "beta.kubernetes.io/os"
 	// labelZoneID is the cloud controller's; its value means the same zone in every
 	// account.
 	// https://github.com/kubernetes/cloud-provider-aws/blob/master/docs/zone_topology.md
@@ -252,7 +252,7 @@ func (b Blueprint) nodeLabels(zone string) map[string]string {
 		labels[labelZoneID] = id
 	}
 	if arch := same(b.machines, func(m machine) string { return m.arch }); arch != "" {
-		labels[corev1.LabelArchStable], labels[labelArchBeta] = arch, arch
+		labels[corev1.LabelArchStable], labels[contract.LabelArchBeta] = arch, arch
 	}
 	if name := b.instanceType(); name != "" {
 		labels[corev1.LabelInstanceTypeStable], labels[corev1.LabelInstanceType] = name, name

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
@@ -16,7 +17,7 @@ var (
 	zonalLabels = []string{
 		corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone, "topology.k8s.aws/zone-id", driversLabel,
 	}
-	typeLabels = []string{corev1.LabelInstanceTypeStable, corev1.LabelInstanceType}
+	typeLabels = []string{corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelArchStable, contract.LabelArchBeta}
 )
 
 // networkLabels name the switches above a single instance.
