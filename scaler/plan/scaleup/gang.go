@@ -74,9 +74,9 @@ func (g gang) priority() int32 {
 	}).Pod.Priority()
 }
 
-// gangSteps is what a gang costs for each node, beside its pods: all are listed for it several times,
-// and all is as before where it does not fit.
-const gangSteps = 12
+// What a gang costs beside its pods, by itself and for each node: all are listed for it several
+// times, and all is as before where it does not fit.
+const gangSteps, gangStepsOfNode = 12_000, 12
 
 // growForGang finds places for all pods of a gang, or all is as before.
 func (d *ScaleUp) growForGang(g gang) {
@@ -87,7 +87,7 @@ func (d *ScaleUp) growForGang(g gang) {
 		}
 		return
 	}
-	d.Fit.Spend(gangSteps * len(d.Nodes))
+	d.Fit.Spend(gangSteps + gangStepsOfNode*len(d.Nodes))
 	start, before, moves := d.Fit.Fork(), d.growth(), d.moves()
 	var given []seats.Seat
 	var left, young []fit.Tenant
