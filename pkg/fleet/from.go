@@ -68,8 +68,8 @@ func NodeFrom(n *corev1.Node) Node {
 		Annotations:   n.Annotations,
 		Taints:        n.Spec.Taints,
 		Unschedulable: n.Spec.Unschedulable,
-		Capacity:      n.Status.Capacity,
-		Allocatable:   n.Status.Allocatable,
+		Capacity:      BoundedList(n.Status.Capacity),
+		Allocatable:   BoundedList(n.Status.Allocatable),
 		BootID:        n.Status.NodeInfo.BootID,
 		Attached:      len(n.Status.VolumesAttached),
 

@@ -3,10 +3,12 @@ package fleet
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,24 +48,90 @@ const mostAsked = math.MaxInt64
 // a pod, and to compare, to add or to write such a number takes seconds.
 func Bounded(spec *corev1.PodSpec) *corev1.PodSpec {
 	for list := range resourcesOf(spec) {
-		for _, q := range list {
-			if isBeyond(q) {
-				return cut(spec.DeepCopy())
-			}
+		if hasBeyond(list) {
+			spec = spec.DeepCopy()
+			CutQuantities(spec)
+			return spec
 		}
 	}
 	return spec
 }
 
-func cut(spec *corev1.PodSpec) *corev1.PodSpec {
-	for list := range resourcesOf(spec) {
-		for name, q := range list {
-			if isBeyond(q) {
-				list[name] = *resource.NewQuantity(mostAsked, q.Format)
-			}
+// BoundedList is Bounded for the amounts that a kubelet reports of its node, or of a pod there.
+func BoundedList(list corev1.ResourceList) corev1.ResourceList {
+	if hasBeyond(list) {
+		list = maps.Clone(list)
+		CutQuantities(&list)
+	}
+	return list
+}
+
+func hasBeyond(list corev1.ResourceList) bool {
+	for _, q := range list {
+		if isBeyond(q) {
+			return true
 		}
 	}
-	return spec
+	return false
+}
+
+// CutQuantities cuts all amounts in an object that are beyond counting to the most: that of another
+// kind than those of Bounded and BoundedList, of which there are few. It is changed in place.
+func CutQuantities(object any) { cutQuantities(reflect.ValueOf(object)) }
+
+func cutQuantities(v reflect.Value) {
+	if !hasQuantity(v.Type()) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			cutQuantities(v.Elem())
+		}
+	case reflect.Struct:
+		if q, is := v.Addr().Interface().(*resource.Quantity); is {
+			if isBeyond(*q) {
+				*q = *resource.NewQuantity(mostAsked, q.Format)
+			}
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				cutQuantities(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			cutQuantities(v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(v.MapIndex(key))
+			cutQuantities(value)
+			v.SetMapIndex(key, value)
+		}
+	}
+}
+
+// withQuantities knows of types whether there may be an amount in their values.
+var withQuantities sync.Map
+
+func hasQuantity(t reflect.Type) bool {
+	if known, ok := withQuantities.Load(t); ok {
+		return known.(bool)
+	}
+	has := t == reflect.TypeFor[resource.Quantity]()
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		has = hasQuantity(t.Elem())
+	case reflect.Struct:
+		for i := 0; i < t.NumField() && !has; i++ {
+			has = t.Field(i).IsExported() && hasQuantity(t.Field(i).Type)
+		}
+	}
+	withQuantities.Store(t, has)
+	return has
 }
 
 func isBeyond(q resource.Quantity) bool { return math.Abs(q.AsApproximateFloat64()) > mostAsked }

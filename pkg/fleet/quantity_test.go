@@ -1,18 +1,47 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
+
+// Whatever anybody writes, what is left of it can be written, read, compared and added.
+func TestWhatIsBeyondIsCut(t *testing.T) {
+	beyond, usual := resource.MustParse("1e300"), resource.MustParse("2")
+	node := corev1.Node{Status: corev1.NodeStatus{Capacity: corev1.ResourceList{"a": beyond, "b": usual}, Allocatable: corev1.ResourceList{"a": beyond}}}
+	row := fleet.NodeFrom(&node)
+	if q := node.Status.Capacity["a"]; q.Cmp(beyond) != 0 {
+		t.Error("the Node itself was changed")
+	}
+	slice := resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
+		Devices:        []resourcev1.Device{{Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: beyond, RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: &beyond}}}}},
+		SharedCounters: []resourcev1.CounterSet{{Counters: map[string]resourcev1.Counter{"c": {Value: beyond}, "d": {Value: usual}}}},
+	}}
+	fleet.CutQuantities(&slice)
+	for what, object := range map[string]any{"a node": row, "a slice": slice, "amounts": fleet.BoundedList(corev1.ResourceList{"a": beyond})} {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "e300") || !strings.Contains(string(text), "9223372036854775807") {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+	if q := slice.Spec.SharedCounters[0].Counters["d"].Value; q.Cmp(usual) != 0 || !row.Capacity["b"].Equal(usual) {
+		t.Errorf("what is not beyond was changed: %v, %v", q, row.Capacity)
+	}
+}
 
 // Anybody who may make a pod may ask for 1e9999999 cpus of it: whoever computes with that is busy for
 // seconds.

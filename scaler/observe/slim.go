@@ -20,12 +20,21 @@ var podAnnotations = append(slices.Clone(drainable.Annotations), contract.Annota
 // slimPod drops what neither placing a pod nor moving it depends on. It leaves
 // the statuses of containers only where kube-scheduler counts by them.
 func slimPod(p *corev1.Pod) {
+	p.Spec = *fleet.Bounded(&p.Spec)
 	p.Annotations = contract.Only(p.Annotations, podAnnotations)
 	p.Finalizers, p.ManagedFields = nil, nil
 	status := corev1.PodStatus{
 		Phase: p.Status.Phase, Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName,
 		ResourceClaimStatuses: p.Status.ResourceClaimStatuses, ExtendedResourceClaimStatus: p.Status.ExtendedResourceClaimStatus,
 	}
+	for _, all := range [][]corev1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		for i := range all {
+			all[i].AllocatedResources = fleet.BoundedList(all[i].AllocatedResources)
+			boundResources(all[i].Resources)
+		}
+	}
+	p.Status.AllocatedResources = fleet.BoundedList(p.Status.AllocatedResources)
+	boundResources(p.Status.Resources)
 	if allocated(p) != nil {
 		status.ContainerStatuses, status.InitContainerStatuses = p.Status.ContainerStatuses, p.Status.InitContainerStatuses
 		status.Resources, status.AllocatedResources = p.Status.Resources, p.Status.AllocatedResources
@@ -38,6 +47,13 @@ func slimPod(p *corev1.Pod) {
 	}
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == "DaemonSet" && p.Spec.NodeName != "" {
 		slimPinned(&p.Spec)
+	}
+}
+
+// boundResources cuts what a kubelet reports of a pod's resources, as fleet.BoundedList does.
+func boundResources(r *corev1.ResourceRequirements) {
+	if r != nil {
+		r.Requests, r.Limits = fleet.BoundedList(r.Requests), fleet.BoundedList(r.Limits)
 	}
 }
 

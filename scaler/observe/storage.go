@@ -119,7 +119,10 @@ func newObjects[T any, O interface {
 		func(was, is *T) bool { return saysOther(O(was), O(is)) },
 		func(_, _ *T) { changed() },
 	)
-	t.slim = slim
+	t.slim = func(o O) {
+		slim(o)
+		fleet.CutQuantities(o) // tenants and kubelets write them: to compare or add one may take seconds
+	}
 	return t
 }
 

@@ -41,15 +41,35 @@ func (x *size) add(n int, capacity, allocatable corev1.ResourceList) {
 	x.bytes += int64(n) * capacity.Memory().Value()
 }
 
+// ofItsTemplate is the group of a node whose instance was launched from the group's present template.
+func ofItsTemplate(s fleet.Snapshot, n fleet.Node) (fleet.Group, bool) {
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			if i.ID == n.InstanceID() {
+				return g, g.Template != "" && i.Template == g.Template && len(g.NodeTemplates) > 0
+			}
+		}
+	}
+	return fleet.Group{}, false
+}
+
 // lawLimits: with what this plan adds, the nodes that are there are not more than
 // the cluster may have, nor their cores, nor their memory.
 func lawLimits(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var all size
 	pooled, grown := inPools(s), 0
 	for _, n := range s.Nodes {
-		if !pooled[n.InstanceID()] {
-			all.add(1, n.Capacity, n.Allocatable)
+		if pooled[n.InstanceID()] {
+			continue
 		}
+		var one size
+		one.add(1, n.Capacity, n.Allocatable)
+		if g, is := ofItsTemplate(s, n); is { // whatever its kubelet says
+			var planned size
+			planned.add(1, definedRoom(s, g), nil)
+			one.milli, one.bytes = min(one.milli, planned.milli), min(one.bytes, planned.bytes)
+		}
+		all = size{all.nodes + 1, all.milli + one.milli, all.bytes + one.bytes}
 	}
 	for _, a := range got.Actions {
 		grow, ok := a.(action.Grow)

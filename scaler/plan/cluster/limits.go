@@ -35,8 +35,17 @@ func (d *Cluster) Measure() {
 	}
 }
 
-// size is the node's capacity, or what pods may have of it where that is not known.
-func (r *Row) size() (milli, bytes int64) { return r.milli, r.bytes }
+// size is the node's capacity, or what pods may have of it where that is not known; no more than its
+// group's next node has where both are of one template: a kubelet may report anything, and one that
+// does would keep all groups from growing, or all nodes from being needed.
+func (n *Node) size() (milli, bytes int64) {
+	milli, bytes = n.milli, n.bytes
+	if g := n.Group; g != nil && n.Instance != nil && g.Template != "" && n.Instance.Template == g.Template && len(g.NodeTemplates) > 0 {
+		mostMilli, mostBytes := g.size()
+		milli, bytes = min(milli, mostMilli), min(bytes, mostBytes)
+	}
+	return milli, bytes
+}
 
 // Remains is the size of the nodes that stay: no more may be removed than would leave the least
 // that people want.

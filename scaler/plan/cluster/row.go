@@ -36,6 +36,10 @@ type Row struct {
 	handled bool
 }
 
+// mostCores and mostMemory, in bytes, are more than any machine has: the sums of a cluster's are
+// numbers.
+const mostCores, mostMemory = 1 << 20, 64 << 40
+
 // NewRow finds out what follows from a node.
 func NewRow(n fleet.Node, number int) *Row {
 	r := &Row{Node: &n, Number: number, id: n.InstanceID(), zone: n.Zone(), weakly: slices.Collect(n.WeakIDs())}
@@ -44,6 +48,7 @@ func NewRow(n fleet.Node, number int) *Row {
 	if len(n.Capacity) > 0 {
 		r.milli, r.bytes = n.Capacity.Cpu().MilliValue(), n.Capacity.Memory().Value()
 	}
+	r.milli, r.bytes = min(r.milli, mostCores*1000), min(r.bytes, mostMemory)
 	memory := n.Capacity[corev1.ResourceMemory]
 	r.MemoryThere = memory.Value()
 	_, r.Accelerated = n.Labels[contract.LabelAccelerator]

@@ -55,7 +55,7 @@ func (d *Templates) learnedRoom(g *cluster.Group, planned corev1.ResourceList, l
 		case g.Mixed && (!promised || has.Cmp(q) < 0):
 			continue
 		}
-		room[name] = atLeast(name, q, has)
+		room[name] = near(name, q, has)
 	}
 	if len(room) == 0 {
 		return nil
@@ -93,27 +93,30 @@ func agreed(reported []resource.Quantity, planned resource.Quantity, promised bo
 	return best
 }
 
-// atLeast is what a node reports of its processors or memory, but no less than half of what
-// was planned: whatever a kubelet writes, it does not make its whole group useless.
-func atLeast(name corev1.ResourceName, q, planned resource.Quantity) resource.Quantity {
-	half := planned
-	switch name {
-	case corev1.ResourceCPU:
-		half = *resource.NewMilliQuantity(planned.MilliValue()/2, planned.Format)
-	case corev1.ResourceMemory:
-		half = *resource.NewQuantity(planned.Value()/2, planned.Format)
-	default:
+// near is what a node reports of its processors or memory, but no less than half of what was planned
+// and no more than twice as much: whatever a kubelet writes, it does not make its whole group useless,
+// or a single new node enough for everybody.
+func near(name corev1.ResourceName, q, planned resource.Quantity) resource.Quantity {
+	if name != corev1.ResourceCPU && name != corev1.ResourceMemory || planned.IsZero() {
 		return q
 	}
-	if q.Cmp(half) < 0 {
-		return half
+	least, most := *resource.NewQuantity(planned.Value()/2, planned.Format), planned.DeepCopy()
+	if name == corev1.ResourceCPU {
+		least = *resource.NewMilliQuantity(planned.MilliValue()/2, planned.Format)
+	}
+	most.Add(planned)
+	switch {
+	case q.Cmp(least) < 0:
+		return least
+	case q.Cmp(most) > 0:
+		return most
 	}
 	return q
 }
 
 // driversOf are the volume drivers of these nodes by name, each with the least of their
-// limits, but for those below half of the largest. One that has not registered on a young
-// node yet will.
+// limits, but for those below half of what the middle one of them says. One that has not registered
+// on a young node yet will, and one that tells no limit may do so beside others that do.
 func driversOf(like []*cluster.Node, of map[string][]storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
 	byName := map[string][]storagev1.CSINodeDriver{}
 	for _, n := range like {
@@ -124,16 +127,23 @@ func driversOf(like []*cluster.Node, of map[string][]storagev1.CSINodeDriver) []
 	var drivers []storagev1.CSINodeDriver
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		all := byName[name]
+		if slices.ContainsFunc(all, limited) {
+			all = slices.DeleteFunc(all, func(d storagev1.CSINodeDriver) bool { return !limited(d) })
+		}
 		slices.SortStableFunc(all, func(a, b storagev1.CSINodeDriver) int { return cmp.Compare(limit(a), limit(b)) })
-		half := limit(all[len(all)-1]) / 2
+		half := limit(all[len(all)/2]) / 2
 		drivers = append(drivers, all[slices.IndexFunc(all, func(d storagev1.CSINodeDriver) bool { return limit(d) >= half })])
 	}
 	return drivers
 }
 
+func limited(d storagev1.CSINodeDriver) bool {
+	return d.Allocatable != nil && d.Allocatable.Count != nil
+}
+
 // limit is how many volumes of a driver a node may have.
 func limit(d storagev1.CSINodeDriver) int64 {
-	if d.Allocatable == nil || d.Allocatable.Count == nil {
+	if !limited(d) {
 		return 1 << 32
 	}
 	return int64(*d.Allocatable.Count)

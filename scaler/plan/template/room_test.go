@@ -17,6 +17,7 @@ func TestDriversOf(t *testing.T) {
 		return storagev1.CSINodeDriver{Name: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(most)}}
 	}
 	unbounded := storagev1.CSINodeDriver{Name: "efs"}
+	unlimited := storagev1.CSINodeDriver{Name: "ebs"}
 	like := likeWithFeatures(nil, nil)
 	for _, c := range []struct {
 		reason string
@@ -27,7 +28,8 @@ func TestDriversOf(t *testing.T) {
 		{"on one of two", map[string][]storagev1.CSINodeDriver{"n1": {driver("ebs", 25)}}, []storagev1.CSINodeDriver{driver("ebs", 25)}},
 		{"the least limit", map[string][]storagev1.CSINodeDriver{"n0": {driver("ebs", 39)}, "n1": {driver("ebs", 25)}}, []storagev1.CSINodeDriver{driver("ebs", 25)}},
 		{"an odd one", map[string][]storagev1.CSINodeDriver{"n0": {driver("ebs", 25)}, "n1": {driver("ebs", 1)}}, []storagev1.CSINodeDriver{driver("ebs", 25)}},
-		{"by name; without a limit is more than any", map[string][]storagev1.CSINodeDriver{"n0": {unbounded, driver("ebs", 3)}, "n1": {driver("efs", 9)}},
+		{"one that claims to have no end", map[string][]storagev1.CSINodeDriver{"n0": {driver("ebs", 25)}, "n1": {unlimited}}, []storagev1.CSINodeDriver{driver("ebs", 25)}},
+		{"by name", map[string][]storagev1.CSINodeDriver{"n0": {unbounded, driver("ebs", 3)}, "n1": {unbounded}},
 			[]storagev1.CSINodeDriver{driver("ebs", 3), unbounded}},
 		{"of another node", map[string][]storagev1.CSINodeDriver{"other": {driver("ebs", 1)}}, nil},
 	} {
