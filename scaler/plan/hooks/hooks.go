@@ -165,6 +165,9 @@ func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
 	if p.Node == nil {
 		return d.withoutNode(p)
 	}
+	if d.boots(p) {
+		return release{}, false
+	}
 	pod, occupied := p.Node.Occupied(d.Now)
 	switch over := p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready; { // it was drained, or is switched off
 	case over && occupied: // the pod has come since, and may be unreported
@@ -188,6 +191,17 @@ func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
 		return d.outOfTime(p, pod)
 	}
 	return release{}, false
+}
+
+// boots reports whether a node that goes into a warm pool has not been Ready yet: whatever starts on it
+// for the first time is not cut off, for as long as any new node may take.
+func (d *Hooks) boots(p cluster.Passage) bool {
+	if p.Way != &cluster.Warming || !p.Node.NeverUp(false) {
+		return false
+	}
+	due := d.DueUp(p.Node)
+	d.Clock.At(due)
+	return d.Now.Before(due)
 }
 
 // outOfTime lets an instance go whose drain has failed, when its time is over and
@@ -259,6 +273,13 @@ func (d *Hooks) mayServe(p cluster.Passage) service {
 	return servesPods
 }
 
+// heldBefore reports whether a hook may have held an instance for any time before it was seen: whoever
+// leads has just begun to, and nothing dates it.
+func (d *Hooks) heldBefore(p cluster.Passage) bool {
+	exact := p.Instance.Terminating() && p.Instance.TerminatingExact
+	return !exact && !d.Leads.IsZero() && !p.Began.Before(d.Leads) && p.Began.Before(d.Leads.Add(cluster.SettlesIn))
+}
+
 // heartbeat keeps the hook waiting while the drain goes on, in time and never past the end of our
 // patience: if the drain does not end, the hook's own timer ends the wait.
 func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
@@ -274,12 +295,15 @@ func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
 		last = p.Began
 	}
 	due := HeartbeatDue(last, hook)
+	if !sent && d.heldBefore(p) {
+		last, due = d.Now, d.Now
+	}
 	if !due.Before(end) || !d.Now.Before(end) {
 		return
 	}
 	next := outcome.Foreseen{
 		Heartbeat: action.Heartbeat{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait},
-		Due:       due, Every: due.Sub(last), Until: end,
+		Due:       due, Every: HeartbeatDue(last, hook).Sub(last), Until: end,
 	}
 	if !d.Now.Before(due) {
 		d.State.Heartbeats[key] = d.Now

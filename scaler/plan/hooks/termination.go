@@ -13,6 +13,9 @@ func (d *Hooks) ask(p cluster.Passage) {
 	if p.Notice == nil || p.Node == nil || p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready {
 		return // there is no agent to ask, or all has been done already
 	}
+	if d.boots(p) {
+		return
+	}
 	if p.Group.HooksUnknown && !p.Asked() {
 		if due := p.Began.Add(hooksKnownWithin); p.Group.HooksFault == "" || d.Now.Before(due) {
 			d.Clock.At(due)
