@@ -137,7 +137,7 @@ func (b *CASBoard) sync(ctx context.Context, now time.Time) error {
 	// An unreadable status counts as none: it is written anew.
 	last, _ := cas.Parse(object.Data[contract.ClusterAutoscalerStatusKey])
 	next := draw(last).Probed(evaluated)
-	if contract.IsOwnStatus(object.Annotations) && age < casRenewal && sameStatus(last, next) {
+	if contract.IsOwnStatus(object.Annotations) && age.Abs() < casRenewal && sameStatus(last, next) {
 		return nil
 	}
 	object, err = b.bear(next, object, now)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -38,33 +39,28 @@ type volume struct {
 	size   int64
 }
 
-// Devices that hold what the kubelet counts as ephemeral storage: the root, and
-// with Bottlerocket the second, because its root is read only.
+// Devices that hold what the kubelet counts as ephemeral storage: the root, for which these names
+// are kept, and with Bottlerocket the second, because its root is read only.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html
 // https://bottlerocket.dev/en/os/latest/#/concepts/components/#block-devices
 var (
-	rootDevices      = []string{"/dev/xvda", "/dev/sda1"}
+	rootDevices      = []string{"/dev/xvda", "/dev/sda1", "/dev/sda"}
 	bottlerocketData = "/dev/xvdb"
 )
 
-// storage is the size of the volume that pods share, in bytes.
+// storage is the size of the volume that pods share, in bytes. Of one that the template does not
+// name the image has its own size.
 func (t launchTemplate) storage() int64 {
+	devices := rootDevices
 	if t.data.Family == userdata.Bottlerocket {
-		return t.sizeOf(bottlerocketData, defaultVolume)
+		devices = []string{bottlerocketData}
 	}
-	first := defaultVolume
-	if len(t.volumes) > 0 {
-		first = t.volumes[0].size // images of others have other devices; the root comes first
-	}
-	return t.sizeOf(rootDevices[0], t.sizeOf(rootDevices[1], first))
-}
-
-func (t launchTemplate) sizeOf(device string, otherwise int64) int64 {
 	for _, v := range t.volumes {
-		if v.device == device {
+		if slices.Contains(devices, v.device) {
 			return v.size
 		}
 	}
-	return otherwise
+	return defaultVolume
 }
 
 // launchBook reads launch templates and configurations. A numbered version of

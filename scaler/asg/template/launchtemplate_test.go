@@ -21,3 +21,22 @@ func TestCPUOptions(t *testing.T) {
 		t.Errorf("machines %+v, error %v", machines, err)
 	}
 }
+
+// Pods share the root: a volume beside it is somebody's own, and the image has its own root where the
+// template names none.
+func TestStorage(t *testing.T) {
+	for _, c := range []struct {
+		volumes []volume
+		want    int64
+	}{
+		{nil, defaultVolume},
+		{[]volume{{"/dev/sdf", 500 << 30}}, defaultVolume},
+		{[]volume{{"/dev/xvdb", 500 << 30}}, defaultVolume},
+		{[]volume{{"/dev/sdf", 500 << 30}, {"/dev/sda1", 100 << 30}}, 100 << 30},
+		{[]volume{{"/dev/xvda", 50 << 30}}, 50 << 30},
+	} {
+		if got := (launchTemplate{volumes: c.volumes}).storage(); got != c.want {
+			t.Errorf("%v: %d GiB, want %d", c.volumes, got>>30, c.want>>30)
+		}
+	}
+}

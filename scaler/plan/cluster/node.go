@@ -155,12 +155,12 @@ func (d *Cluster) Any(so func(*Node) bool, stages ...Stage) bool {
 const bornUnready = time.Minute
 
 // NeverUp reports whether a node has never been fit for use. Without persisted state of it, it was
-// Ready once if that has changed since it registered.
+// Ready once if that has changed since it registered, or before by the kubelet's clock.
 func (n *Node) NeverUp(remembered bool) bool {
 	if n.Mark != "" || n.Up() {
 		return false
 	}
-	return remembered || !n.Ready && n.ReadySince.Sub(n.Created) < bornUnready
+	return remembered || !n.Ready && n.ReadySince.Sub(n.Created).Abs() < bornUnready
 }
 
 // Up reports whether a node is Ready and nothing has yet to start on it.
