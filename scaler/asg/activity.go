@@ -3,6 +3,7 @@ package asg
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -61,6 +62,7 @@ func (k *known) tell(newestFirst []astypes.Activity, now time.Time) {
 			k.leaving[id], k.exact[id] = since, true
 		}
 	}
+	k.thrownAway = false
 	k.noteReplacement(newestFirst, now)
 	k.told.settle(newestFirst)
 }
@@ -105,7 +107,7 @@ const activityPages = 20
 
 func (r *Reader) studyActivities(ctx context.Context, k *known, now time.Time) {
 	k.activitiesAt = now.Add(pace(now, k.moving, k.moving, slow))
-	activities, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: k.raw.AutoScalingGroupName},
+	activities, _, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: k.raw.AutoScalingGroupName},
 		func(page []astypes.Activity) bool { return k.told.enough(page, now) })
 	k.activityFault = ""
 	if err == nil {
@@ -118,12 +120,17 @@ func (r *Reader) studyActivities(ctx context.Context, k *known, now time.Time) {
 }
 
 // studyAllActivities reads the activities of all groups of the account together:
-// where many launch at once that is fewer calls, and no group waits for its turn.
+// where many launch at once that is fewer calls, and no group waits for its turn. An account may have
+// so many that this takes too long, or ends too early: then each group is asked about by itself.
 func (r *Reader) studyAllActivities(ctx context.Context, due []*known, now time.Time) {
 	enough := func(page []astypes.Activity) bool {
 		return !slices.ContainsFunc(due, func(k *known) bool { return !k.told.enough(page, now) })
 	}
-	activities, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{}, enough)
+	activities, whole, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{}, enough)
+	if errors.Is(err, ErrUnavailable) || err == nil && !whole {
+		r.apartUntil = now.Add(apartFor)
+		return // they are due still
+	}
 	byGroup := map[string][]astypes.Activity{}
 	for _, a := range activities {
 		name := aws.ToString(a.AutoScalingGroupName)
@@ -140,21 +147,20 @@ func (r *Reader) studyAllActivities(ctx context.Context, due []*known, now time.
 	}
 }
 
-// activities reads pages until enough are there.
-func (r *Reader) activities(ctx context.Context, in *autoscaling.DescribeScalingActivitiesInput, enough func([]astypes.Activity) bool) ([]astypes.Activity, error) {
-	var found []astypes.Activity
+// activities reads pages until enough are there; they are whole unless the pages were too many.
+func (r *Reader) activities(ctx context.Context, in *autoscaling.DescribeScalingActivitiesInput, enough func([]astypes.Activity) bool) (found []astypes.Activity, whole bool, err error) {
 	for range activityPages {
 		out, err := r.account.scaling.DescribeScalingActivities(ctx, in)
 		if err != nil {
-			return nil, explain("autoscaling:DescribeScalingActivities", err)
+			return nil, false, explain("autoscaling:DescribeScalingActivities", err)
 		}
 		found = append(found, out.Activities...)
 		if aws.ToString(out.NextToken) == "" || enough(out.Activities) {
-			break
+			return found, true, nil
 		}
 		in.NextToken = out.NextToken
 	}
-	return found, nil
+	return found, false, nil
 }
 
 // departures returns since when instances are being terminated. The newest
@@ -174,9 +180,18 @@ func departures(newestFirst []astypes.Activity) map[string]time.Time {
 	return since
 }
 
+// abandoned stands in the message of a launch whose instance a hook did not let in. Auto Scaling takes
+// it for cancelled, as it does one that somebody ended.
+// https://repost.aws/knowledge-center/lifecycle-actions-code-deploy
+const abandoned = "was abandoned"
+
 // isFailure reports whether an activity is a launch that failed.
 func isFailure(a astypes.Activity) bool {
-	return a.StatusCode == astypes.ScalingActivityStatusCodeFailed && strings.HasPrefix(aws.ToString(a.Description), launching)
+	if !strings.HasPrefix(aws.ToString(a.Description), launching) {
+		return false
+	}
+	return a.StatusCode == astypes.ScalingActivityStatusCodeFailed ||
+		a.StatusCode == astypes.ScalingActivityStatusCodeCancelled && strings.Contains(aws.ToString(a.StatusMessage), abandoned)
 }
 
 // failures words launches that failed.
@@ -245,6 +260,7 @@ var causes = []struct{ words, cause string }{
 	{"launch template", "InvalidLaunchTemplate"},
 	{"is not supported", "Unsupported"},
 	{"InternalError", "InternalError"},
+	{abandoned, "LifecycleActionAbandoned"},
 }
 
 // otherCause is for messages that we do not know.

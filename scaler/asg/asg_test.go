@@ -436,29 +436,45 @@ func TestReadingIsCheap(t *testing.T) {
 	}
 }
 
-// Failed launches are reported, with their cause and zone.
+// Failed launches are reported, with their cause and zone: also those that a hook of others throws away.
 func TestFailures(t *testing.T) {
-	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large", Zones: []string{"eu-west-1a"}}}})
-	if err := b.SetShortages(fakeaws.Shortage{Group: "web"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.SetDesired("web", 1); err != nil {
-		t.Fatal(err)
-	}
-	r := b.reader(t, []string{"0:5:web"}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for {
-		failures := read(t, r)["web"].Failures
-		if len(failures) > 0 {
-			if f := failures[0]; f.Cause != "InsufficientInstanceCapacity" || f.Zone != "eu-west-1a" || time.Since(f.At) > time.Minute {
+	for cause, hooks := range map[string][]fakeaws.Hook{
+		"InsufficientInstanceCapacity": nil,
+		"LifecycleActionAbandoned":     {{Name: "up", Transition: fleet.OnLaunch}},
+	} {
+		t.Run(cause, func(t *testing.T) {
+			b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large", Zones: []string{"eu-west-1a"}, Hooks: hooks}}})
+			if len(hooks) == 0 {
+				if err := b.SetShortages(fakeaws.Shortage{Group: "web"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.SetDesired("web", 1); err != nil {
+				t.Fatal(err)
+			}
+			r := b.reader(t, []string{"0:5:web"}, nil)
+			var failures []fleet.Failure
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			for len(failures) == 0 {
+				g := read(t, r)["web"]
+				for _, i := range g.Instances {
+					err := b.With(func(c *cloud.Cloud, now time.Time) error {
+						return c.CompleteLifecycleAction("web", "up", i.ID, "", cloud.Abandon, now)
+					})
+					if i.State == fleet.PendingWait && err != nil {
+						t.Fatal(err)
+					}
+				}
+				failures = g.Failures
+				if err := b.Sleep(ctx, 20*time.Millisecond); err != nil {
+					t.Fatal("no failure was told of")
+				}
+			}
+			if f := failures[0]; f.Cause != cause || f.Zone != "eu-west-1a" || time.Since(f.At) > time.Minute {
 				t.Errorf("failure %+v", f)
 			}
-			return
-		}
-		if err := b.Sleep(ctx, 20*time.Millisecond); err != nil {
-			t.Fatal("no failure was told of")
-		}
+		})
 	}
 }
 

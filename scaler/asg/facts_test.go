@@ -294,12 +294,28 @@ func TestFailuresOfMany(t *testing.T) {
 		})
 	})
 	after := b.LastSeq()
-	for name, g := range read(t, r) {
-		if len(g.Failures) == 0 || g.Failures[0].Cause != "InsufficientInstanceCapacity" {
-			t.Errorf("%s: failures %+v", name, g.Failures)
+	wantFailures := func(groups map[string]fleet.Group) {
+		t.Helper()
+		for name, g := range groups {
+			if len(g.Failures) == 0 || g.Failures[0].Cause != "InsufficientInstanceCapacity" {
+				t.Errorf("%s: failures %+v", name, g.Failures)
+			}
 		}
 	}
+	wantFailures(read(t, r))
 	if n := len(b.Calls(fakeaws.After(after), fakeaws.Operation("DescribeScalingActivities"))); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+
+	// Those of all together cannot be read, as in an account that has too many: each group is asked about
+	// by itself.
+	away := b.Inject(fakeaws.Fault{Operation: "DescribeScalingActivities", Code: "ServiceUnavailable"})
+	r = b.reader(t, nil, []string{discoverEnabled})
+	read(t, r)
+	b.RemoveFault(away)
+	after = b.LastSeq()
+	wantFailures(read(t, r))
+	if n := len(b.Calls(fakeaws.After(after), fakeaws.Operation("DescribeScalingActivities"))); n != len(spec.Groups) {
 		t.Errorf("%d calls", n)
 	}
 }

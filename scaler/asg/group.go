@@ -51,9 +51,11 @@ type known struct {
 	// leaving is since when instances terminate; exact are those of them for which an
 	// activity had the time.
 	leaving map[string]time.Time
-	// waiting are the instances that wait for a hook before they are in service.
-	waiting map[string]bool
+	// pending are the instances that are not in service yet, and their states.
+	pending map[string]string
 	exact   map[string]bool
+	// thrownAway: one that was pending is gone, and no activity was read since.
+	thrownAway bool
 
 	// moving is since when something is launching or terminating; zero while nothing
 	// is. desired is the figure of then.

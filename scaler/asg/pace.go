@@ -47,6 +47,9 @@ const (
 	// activitiesAtOnce is how many groups' activities one reading asks for by
 	// themselves; where more are due, those of all groups are read together.
 	activitiesAtOnce = 5
+	// activitiesApart is how many it asks for by themselves where those of all together cannot be
+	// read, or are too many, and apartFor is for how long.
+	activitiesApart, apartFor = 20, 10 * time.Minute
 	// failureKept is how long a failed launch is reported.
 	failureKept = time.Hour
 )

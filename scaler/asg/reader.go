@@ -38,10 +38,12 @@ type Reader struct {
 	moved     chan struct{} // something has begun to move, so that the next one may be due sooner
 	allowance *rate.Limiter
 
-	reading chan struct{} // full while somebody reads; guards known and missing
+	reading chan struct{} // full while somebody reads; guards what follows up to mu
 	waiting singleflight.Group
 	known   map[string]*known
 	missing []Named // that no group has
+	// apartUntil: the activities of all groups together could not be read.
+	apartUntil time.Time
 
 	mu     sync.Mutex // guards what follows
 	latest reading

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"golang.org/x/sync/errgroup"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -42,9 +44,15 @@ func (r *Reader) study(ctx context.Context, now time.Time) {
 }
 
 // askActivities asks for the activities of each group that is due, or for those of
-// all at once.
+// all at once. Where that has failed it asks for as many as there is time for, and for
+// others the next time.
 func (r *Reader) askActivities(ctx context.Context, asking *errgroup.Group, due []*known, now time.Time) {
-	if len(due) > activitiesAtOnce {
+	apart := now.Before(r.apartUntil)
+	if apart {
+		slices.SortStableFunc(due, func(a, b *known) int { return a.activitiesAt.Compare(b.activitiesAt) })
+		due = due[:min(len(due), activitiesApart)]
+	}
+	if len(due) > activitiesAtOnce && !apart {
 		asking.Go(func() error {
 			r.studyAllActivities(ctx, due, now)
 			return nil
@@ -87,14 +95,14 @@ func (k *known) settle(now time.Time, ours []change) {
 	} else if k.moving.IsZero() {
 		move(len(ours) > 0)
 	}
-	leaving, waiting := map[string]time.Time{}, map[string]bool{}
+	leaving, pending := map[string]time.Time{}, map[string]string{}
 	for _, i := range k.raw.Instances {
 		instance := newInstance(i)
-		if instance.State == fleet.PendingWait {
-			waiting[instance.ID] = true
-			if !k.waiting[instance.ID] {
-				k.hooking.forget() // it may wait for a hook that is not known
-			}
+		if strings.HasPrefix(instance.State, fleet.Pending) {
+			pending[instance.ID] = instance.State
+		}
+		if instance.State == fleet.PendingWait && k.pending[instance.ID] != fleet.PendingWait {
+			k.hooking.forget() // it may wait for a hook that is not known
 		}
 		if instance.ReplacesRootVolume() && k.refresh == nil && !now.Before(k.refreshAt) {
 			k.refreshing.forget() // only a refresh does that, and nothing else tells of it
@@ -112,17 +120,22 @@ func (k *known) settle(now time.Time, ours []change) {
 		}
 		leaving[instance.ID] = since
 	}
-	k.leaving, k.waiting = leaving, waiting
+	for id := range k.pending {
+		if !slices.ContainsFunc(k.raw.Instances, func(i astypes.Instance) bool { return aws.ToString(i.InstanceId) == id }) {
+			k.thrownAway, k.activitiesAt = true, now
+		}
+	}
+	k.leaving, k.pending = leaving, pending
 	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
 	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
 	k.forgetReplacement(now)
 }
 
 // curious reports whether the group's activities would show something: why an instance does
-// not come, why there is one too many, since when one terminates, or whether one is still
-// being replaced.
+// not come or is thrown away before it served, why there is one too many, since when one terminates,
+// or whether one is still being replaced.
 func (k *known) curious(now time.Time) bool {
-	return (missing(k.raw) != 0 || len(k.exact) < len(k.leaving) || k.replaced()) && !now.Before(k.activitiesAt)
+	return (missing(k.raw) != 0 || k.thrownAway || len(k.exact) < len(k.leaving) || k.replaced()) && !now.Before(k.activitiesAt)
 }
 
 func (r *Reader) readTemplate(ctx context.Context, k *known, now time.Time) {
