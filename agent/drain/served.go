@@ -14,7 +14,7 @@ func (d *decision) isServed(n notice.Notice) bool {
 	if !ok || served.Withdrawn || n.Kind.Strength() > served.Kind.Strength() {
 		return false
 	}
-	if isNewer(n, served) || d.isMarked(n.ID) {
+	if isNewer(n, served) || d.isMarked(n.ID) || served.Over && !d.isOver(n) {
 		return false
 	}
 	return !slices.Contains(d.underWay(), n.ID)
@@ -38,10 +38,11 @@ func isNewer(n notice.Notice, served contract.Served) bool {
 func (d *decision) serve(notices []notice.Notice) {
 	for _, n := range notices {
 		rebooted := d.hasRebooted(n)
-		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind && !isNewer(n, served) && (served.Fulfilled || !rebooted) {
+		over := !rebooted && d.isOver(n)
+		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind && !isNewer(n, served) && (served.Fulfilled || !rebooted && served.Over == over) {
 			continue
 		}
-		s := contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now), Fulfilled: rebooted}
+		s := contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now), Fulfilled: rebooted, Over: over}
 		if n.Source == notice.FromRequest {
 			s.Asked = contract.At(n.At)
 		}

@@ -27,6 +27,10 @@ type Served struct {
 	// Fulfilled means that the machine has rebooted, as the notice announced: should the metadata list it
 	// again, after they have not for a moment, it is the same.
 	Fulfilled bool `json:"fulfilled,omitempty"`
+	// Over means that the time of the event was over without a reboot. Given another one, under the same
+	// id, it is to come again.
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/reschedule-event.html
+	Over bool `json:"over,omitempty"`
 }
 
 // ServedList is the value of AnnotationServed, the oldest first.
