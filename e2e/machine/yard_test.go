@@ -81,6 +81,7 @@ func TestMachines(t *testing.T) {
 	c.apply(fmt.Sprintf(client, "asks", two.Name, "1Gi"))
 	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
 	c.wait("pod/asks", "condition=Ready")
+	c.kubectl("exec", "asks", "--", "/main", "--await", "http://10.96.0.80") // until its node's kube-proxy knows of Services
 	c.wantAPIServer("asks")
 	c.wantUsage("asks")
 	c.wantKilledContainer("asks")
