@@ -221,7 +221,7 @@ func readRunning(ctx context.Context, client kubernetes.Interface, in *migrate.I
 	case chosen.namespace != "" && len(handlers) == 0:
 		return fmt.Errorf("--handler-namespace=%s: there is none with the image or command of the Node Termination Handler", chosen.namespace)
 	case slices.ContainsFunc(handlers, func(w migrate.Workload) bool { return w.Metadata.Namespace != handlers[0].Metadata.Namespace }):
-		return fmt.Errorf("Node Termination Handlers run in several namespaces, %s: name one by --handler-namespace=NAMESPACE", namesOf(handlers))
+		return fmt.Errorf("termination handlers run in several namespaces, %s: name one by --handler-namespace=NAMESPACE", namesOf(handlers))
 	case len(autoscalers) > 1:
 		return fmt.Errorf("several Cluster Autoscalers run, %s: name one by --deployment=NAMESPACE/NAME", namesOf(autoscalers))
 	case len(autoscalers)+len(handlers) == 0:

@@ -350,7 +350,7 @@ func TestMigrateWhatRuns(t *testing.T) {
 		client                *fake.Clientset
 		want                  string
 	}{
-		{"", "", fake.NewClientset(handler, tenants), "Node Termination Handlers run in several namespaces, DaemonSet kube-system/nth, DaemonSet tenant/nth: name one by --handler-namespace=NAMESPACE"},
+		{"", "", fake.NewClientset(handler, tenants), "termination handlers run in several namespaces, DaemonSet kube-system/nth, DaemonSet tenant/nth: name one by --handler-namespace=NAMESPACE"},
 		{"", "none", fake.NewClientset(autoscaler, handler), "--handler-namespace=none: there is none"},
 		{"", "", fake.NewClientset(autoscaler, second), "several Cluster Autoscalers run, Deployment kube-system/ca, Deployment other/ca: name one by --deployment=NAMESPACE/NAME"},
 		{"", "", fake.NewClientset(account), "neither Cluster Autoscaler nor the Node Termination Handler runs in the cluster"},
