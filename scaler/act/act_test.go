@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,19 +145,29 @@ func newBedOf(node *corev1.Node, pods ...*corev1.Pod) *bed {
 	return b
 }
 
-// listByNode applies the field selector that the fake leaves out.
+// listByNode applies the field selector that the fake leaves out, and gives what a page may have.
 func listByNode(client *fake.Clientset) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		selector := action.(clienttesting.ListAction).GetListRestrictions().Fields
+		options := action.(clienttesting.ListActionImpl).ListOptions
+		from, _ := strconv.Atoi(options.Continue) // empty is the first page
 		all, err := client.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), "")
 		if err != nil {
 			return true, nil, err
 		}
 		list := &corev1.PodList{}
 		for _, p := range all.(*corev1.PodList).Items {
-			if selector.Matches(fields.Set{"spec.nodeName": p.Spec.NodeName}) {
+			phase := p.Status.Phase
+			if phase == "" {
+				phase = corev1.PodRunning
+			}
+			if selector.Matches(fields.Set{"spec.nodeName": p.Spec.NodeName, "status.phase": string(phase)}) {
 				list.Items = append(list.Items, p)
 			}
+		}
+		list.Items = list.Items[from:]
+		if most := int(options.Limit); most > 0 && len(list.Items) > most {
+			list.Items, list.Continue = list.Items[:most], strconv.Itoa(from+most)
 		}
 		return true, list, nil
 	}
@@ -417,6 +428,51 @@ func TestTerminateFindsAPod(t *testing.T) {
 	}
 	if _, marked := b.node(t).Annotations[contract.AnnotationTerminating]; marked {
 		t.Error("the mark stands")
+	}
+}
+
+// Pods of a tenant that have ended are no reason to read more of them at a time than fit into memory,
+// nor for long; whoever is among them is found all the same.
+func TestTerminateReadsPodsInPages(t *testing.T) {
+	for _, c := range []struct {
+		ended, running int
+		deleted        bool // the first that has ended
+		want           string
+		pages          int
+	}{
+		{ended: 10_000, pages: 1 + endedPages},
+		{ended: 3, running: 12, want: "pod default/z11 is still on node n1", pages: 3},
+		{ended: 3, deleted: true, want: "pod default/a00000 is still on node n1", pages: 2},
+	} {
+		var pods []*corev1.Pod
+		for i := range c.ended {
+			p := onNode(fmt.Sprintf("a%05d", i), "n1")
+			p.Status.Phase = corev1.PodFailed
+			if c.deleted && i == 0 {
+				now := metav1.Now()
+				p.DeletionTimestamp, p.Finalizers = &now, []string{"x"}
+			}
+			pods = append(pods, p)
+		}
+		for i := range c.running {
+			p := onNode(fmt.Sprintf("z%02d", i), "n1")
+			if i < c.running-1 {
+				p.Annotations = map[string]string{contract.AnnotationDaemonSetPod: "true"}
+			}
+			pods = append(pods, p)
+		}
+		b := newBed(nil, pods...).cordoned()
+		most, pages := 0, 0
+		list := listByNode(b.client)
+		b.client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			_, object, err := list(a)
+			most, pages = max(most, len(object.(*corev1.PodList).Items)), pages+1
+			return true, object, err
+		})
+		got := b.one(t, action.Terminate{Group: "web", Instance: "i-1", Node: n1, ID: "scale-down:i-1:1"})
+		if said := fmt.Sprint(got.Err); (c.want == "") != (got.Err == nil) || !strings.Contains(said, c.want) || most > podsPerPage || pages != c.pages {
+			t.Errorf("%+v: %v, %d pages of at most %d", c, got.Err, pages, most)
+		}
 	}
 }
 

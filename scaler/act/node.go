@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -300,19 +301,47 @@ func (a *Actor) steer(ctx context.Context, x action.Steer) error {
 	return err
 }
 
+// podsPerPage are listed at a time, and endedPages are as many pages as are read of pods that have
+// ended: tenants make pods of a megabyte each, and any number that have ended, on a node that they
+// name.
+const podsPerPage, endedPages = 5, 20
+
 // occupant names a pod that the node must not go away under; empty without one.
-// The pods are listed live.
+// The pods are listed live. What has ended and is being deleted is waited for out of courtesy alone.
 func (a *Actor) occupant(ctx context.Context, node string) (string, error) {
-	pods, err := a.Pods.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
-	})
+	of := fields.OneTermEqualSelector("spec.nodeName", node)
+	phase := func(not ...corev1.PodPhase) fields.Selector {
+		selectors := []fields.Selector{of}
+		for _, p := range not {
+			selectors = append(selectors, fields.OneTermNotEqualSelector("status.phase", string(p)))
+		}
+		return fields.AndSelectors(selectors...)
+	}
+	pod, err := a.firstOccupant(ctx, phase(corev1.PodSucceeded, corev1.PodFailed), math.MaxInt)
+	if err == nil && pod == "" {
+		pod, err = a.firstOccupant(ctx, phase(corev1.PodPending, corev1.PodRunning, corev1.PodUnknown), endedPages)
+	}
 	if err != nil {
 		return "", fmt.Errorf("listing the pods of node %s: %w", node, err)
 	}
-	now := a.now()
-	for i := range pods.Items {
-		if p := fleet.PodFrom(&pods.Items[i]); drainable.Occupies(&p, now) {
-			return p.Key(), nil
+	return pod, nil
+}
+
+func (a *Actor) firstOccupant(ctx context.Context, of fields.Selector, pages int) (string, error) {
+	options := metav1.ListOptions{FieldSelector: of.String(), Limit: podsPerPage}
+	for range pages {
+		pods, err := a.Pods.Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		now := a.now()
+		for i := range pods.Items {
+			if p := fleet.PodFrom(&pods.Items[i]); drainable.Occupies(&p, now) {
+				return p.Key(), nil
+			}
+		}
+		if options.Continue = pods.Continue; options.Continue == "" {
+			break
 		}
 	}
 	return "", nil
