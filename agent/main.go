@@ -26,21 +26,8 @@ import (
 	"windlass.dev/windlass/pkg/telemetry"
 )
 
-// environment is what the HTTP client of the API server reads from there, where
-// it is not set: a connection that has been silent for so many seconds is
-// asked for a sign of life, and given up if there is none. Its own 30 s and 15 s
-// are too much of the two minutes that a spot instance has.
-var environment = map[string]string{
-	"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10",
-	"HTTP2_PING_TIMEOUT_SECONDS":      "5",
-}
-
 func main() {
-	for key, value := range environment {
-		if _, set := os.LookupEnv(key); !set {
-			os.Setenv(key, value)
-		}
-	}
+	kube.NoticeSilence()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if err := command().ExecuteContext(ctx); err != nil {

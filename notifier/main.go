@@ -43,6 +43,7 @@ import (
 )
 
 func main() {
+	kube.NoticeSilence()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {

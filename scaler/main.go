@@ -38,6 +38,7 @@ import (
 	// go.sum says which.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
+	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/migrate"
 )
@@ -52,6 +53,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
+	kube.NoticeSilence()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {

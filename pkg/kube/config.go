@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +50,18 @@ func ConfigOfUser(kubeconfig, program, version string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading kubeconfig %s: %w", cmp.Or(kubeconfig, "of $KUBECONFIG or ~/.kube/config"), err)
 	}
 	return ours(config, program, version), nil
+}
+
+// NoticeSilence has a connection to the API server that has been silent for ten seconds asked for a
+// sign of life, and given up after five without, unless the environment says otherwise: client-go's
+// own 30 s and 15 s are too much of the two minutes that a spot instance has, and of a lease. It
+// is for the start of a program.
+func NoticeSilence() {
+	for key, value := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10", "HTTP2_PING_TIMEOUT_SECONDS": "5"} {
+		if _, set := os.LookupEnv(key); !set {
+			os.Setenv(key, value)
+		}
+	}
 }
 
 func ours(config *rest.Config, program, version string) *rest.Config {

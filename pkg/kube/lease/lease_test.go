@@ -207,6 +207,28 @@ func TestUnreachableServer(t *testing.T) {
 	})
 }
 
+// A replica that waits is not stuck in a call that nobody answers: it leads when the lease is free.
+func TestUnansweredWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		leader := start(t, s, "a", 0)
+		pass(time.Second)
+		waiting := start(t, s, "b", 0)
+		pass(time.Minute)
+		s.setDown(true)
+		pass(DefaultRetry * 2) // its call hangs
+		s.setDown(false)
+		leader.stop()
+		<-leader.outcome
+		pass(DefaultRenew + DefaultDuration + 2*DefaultRetry)
+		if waiting.began.IsZero() {
+			t.Error("it does not lead")
+		}
+		waiting.stop()
+		<-waiting.outcome
+	})
+}
+
 func TestTakenBySomebodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}

@@ -11,12 +11,13 @@ import (
 )
 
 // term is the time during which one process holds the lease. It stands between
-// client-go's election and the Lease, and closes three gaps of the former:
+// client-go's election and the Lease, and closes four gaps of the former:
 //
 //   - work ends Renew after the last renewal was begun, and not, as an
 //     unreachable server can make it, up to Retry and another Renew later;
 //   - the lease is not released while work goes on;
-//   - a lease that somebody else took meanwhile is not released in their name.
+//   - a lease that somebody else took meanwhile is not released in their name;
+//   - a call that is not answered ends also where it is made to get the lease.
 type term struct {
 	resourcelock.Interface
 	renew time.Duration
@@ -51,6 +52,8 @@ func (t *term) end() { close(t.ended) }
 
 // Get implements resourcelock.Interface.
 func (t *term) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.renew)
+	defer cancel()
 	record, raw, err := t.Interface.Get(ctx)
 	if err != nil {
 		return record, raw, err
@@ -67,6 +70,8 @@ func (t *term) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 // Create implements resourcelock.Interface.
 func (t *term) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, t.renew)
+	defer cancel()
 	if err := t.Interface.Create(ctx, record); err != nil {
 		return err
 	}
@@ -81,6 +86,8 @@ func (t *term) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 		return t.release(ctx, record)
 	}
 	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, t.renew)
+	defer cancel()
 	if err := t.Interface.Update(ctx, record); err != nil {
 		return err
 	}
