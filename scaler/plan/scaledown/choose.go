@@ -200,6 +200,7 @@ func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate, stays *
 	}
 	// A small pod may have taken the place that is the only one for a large one.
 	slices.SortStableFunc(inTurn, func(a, b *candidate) int { return cmp.Compare(b.largestMover(), a.largestMover()) })
+	r.row = r.Fit.NewRow(r.places) // it has learned which places are full, and they are not
 	return r.whoStays(inTurn)
 }
 

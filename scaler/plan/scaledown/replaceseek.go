@@ -217,7 +217,10 @@ func (r *nodeSearch) tempts(g *cluster.Group) bool {
 		r.tempted = []*fit.Class{}
 		listed := map[*fit.Class]bool{}
 		for _, p := range r.Unbound.Pods {
-			if c := r.Fit.Tenant(p).Class; waits[string(p.UID)] && !listed[c] {
+			if !waits[string(p.UID)] {
+				continue // nothing is learned of those that are left out
+			}
+			if c := r.Fit.Tenant(p).Class; !listed[c] {
 				listed[c] = true
 				r.tempted = append(r.tempted, c)
 			}

@@ -30,17 +30,32 @@ func (d *ScaleUp) triggerHeadroom(list []*seats.Headroom) (brought []cluster.Mov
 		sizes[g] = len(g.Fresh)
 		g.Aside = list[0].Group != nil && list[0].Group != g
 	}
+	beside := len(d.beside)
 	for _, t := range d.growFor(left) {
 		of[t.Pod].Short++
 	}
 	room := map[*seats.Headroom]int{}
-	for _, m := range have {
-		room[of[m.Pod.Pod]]++
-		d.Fit.Lift(m.Pod, m.To)
+	lift := func(t fit.Tenant, from *fit.Place) {
+		room[of[t.Pod]]++
+		d.Fit.Lift(t, from)
 	}
+	for _, m := range have {
+		lift(m.Pod, m.To)
+	}
+	for _, s := range d.beside[beside:] { // beside what is launched for others of them
+		lift(s.Tenant, s.At)
+	}
+	d.beside = d.beside[:beside]
 	for _, g := range d.Groups {
 		g.Aside = false
 		grows := map[*seats.Headroom]bool{}
+		for _, p := range g.Fresh[:sizes[g]] {
+			for _, t := range p.Tenants() {
+				if of[t.Pod] != nil {
+					lift(t, p)
+				}
+			}
+		}
 		for _, p := range g.Fresh[sizes[g]:] {
 			for _, t := range p.Tenants() {
 				grows[of[t.Pod]] = true
