@@ -85,6 +85,8 @@ type lore struct {
 
 	// classified counts the pods that were met, met the kinds of nodes of this evaluation.
 	classified, look, met int
+	// used is the size of the specs that the first evaluation learned.
+	used int
 }
 
 func newLore(filters *upstream.Filters) *lore {
@@ -141,11 +143,17 @@ const (
 	// turnover is how often all pods of a cluster may be replaced until all that was
 	// learned is forgotten, the old with the new.
 	turnover = 4
+	// spareBytes of specs are kept beyond twice of what the first evaluation learned: a tenant's pods
+	// may be of a megabyte each, come and go, and never get a class.
+	spareBytes = 16 << 20
 )
 
 // tidy forgets what is of no use any more.
 func (r *Rules) tidy(pods []*fleet.Pod) {
-	if r.classified > turnover*(len(pods)+slack) || len(r.kinds) > 2*r.met+slack {
+	if r.look == 1 {
+		r.used = r.traits.bytes
+	}
+	if r.classified > turnover*(len(pods)+slack) || len(r.kinds) > 2*r.met+slack || r.look > 0 && r.traits.bytes > 2*r.used+spareBytes {
 		r.lore = newLore(r.filters)
 		return
 	}

@@ -124,3 +124,27 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		t.Errorf("%d places, and beyond them %v", len(rules.places), spare)
 	}
 }
+
+// What is learned of pods that come and go does not pile up, also where they are left out and never get
+// a class.
+func TestSpecsOfPodsThatAreGoneAreForgotten(t *testing.T) {
+	rules := NewRules()
+	most := 0
+	for i := range 200 {
+		values := make([]string, 20_000)
+		for j := range values {
+			values[j] = fmt.Sprint(i, "-", j)
+		}
+		pod := &fleet.Pod{Namespace: "tenant", Name: "p", Spec: &corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}},
+			}}},
+		}}}}
+		rules.Terms("", pod)
+		rules.Cluster(World{Pods: []*fleet.Pod{pod}, Mute: map[*fleet.Pod]bool{pod: true}})
+		most = max(most, rules.traits.bytes)
+	}
+	if most > 2*spareBytes {
+		t.Errorf("%d MiB of specs are kept", most>>20)
+	}
+}

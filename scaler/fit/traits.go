@@ -57,6 +57,8 @@ type traitMemory struct {
 	byKey   map[string]*traits
 	seeds   [2]maphash.Seed
 	buffer  []byte
+	// bytes is the size of all specs that were learned.
+	bytes int
 }
 
 func newTraitMemory() *traitMemory {
@@ -106,6 +108,7 @@ func (l *lore) traitsOf(spec *corev1.PodSpec) *traits {
 	t, known := m.byBytes[print]
 	if !ok || !known {
 		t = l.newTraits(bounded)
+		m.bytes += bounded.Size()
 		if same, known := m.byKey[t.key]; known {
 			t = same
 		}

@@ -249,10 +249,21 @@ var attacks = []attack{
 			t.spec.NodeSelector = map[string]string{"disk": "none"}
 			return t
 		})
-		for i := range c.Pods {
-			if c.Pods[i].Namespace == evil {
-				c.Pods[i].Annotations = map[string]string{contract.AnnotationAllOrNothing: fmt.Sprint("gang-", i)}
-			}
+		n := 0
+		return c.of(evil, func(p *fleet.Pod) {
+			n++
+			p.Annotations = map[string]string{contract.AnnotationAllOrNothing: fmt.Sprint("gang-", n)}
+		})
+	}},
+	{"gated", func(c *city) *city {
+		return c.evilPods(1_000, false, manyTerms).of(evil, func(p *fleet.Pod) { p.Scheduling = fleet.Gated })
+	}},
+	{"daemons", func(c *city) *city {
+		c.Namespaces[evil] = nil
+		for i := range 200 {
+			t := manyTerms(small(), i)
+			t.spec.NodeSelector = map[string]string{"disk": "none"}
+			c.DaemonSets = append(c.DaemonSets, fleet.DaemonSet{Namespace: evil, Name: fmt.Sprint("evil-", i), Template: corev1.PodTemplateSpec{Spec: *t.spec}})
 		}
 		return c
 	}},
@@ -268,6 +279,28 @@ var attacks = []attack{
 		}
 		return c.evilPods(5_000, true, func(t template, i int) template { return t.labelled(labelApp, fmt.Sprint("evil-", i)) })
 	}},
+}
+
+// of changes the pods of a namespace.
+func (c *city) of(namespace string, how func(*fleet.Pod)) *city {
+	for _, p := range c.Pods {
+		if p.Namespace == namespace {
+			how(p)
+		}
+	}
+	return c
+}
+
+// manyTerms has twenty terms that concern nearly everybody, of which no other pod has one.
+func manyTerms(t template, i int) template {
+	of := &corev1.PodAntiAffinity{}
+	for j := range 20 {
+		of.RequiredDuringSchedulingIgnoredDuringExecution = append(of.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
+			LabelSelector: without(fmt.Sprintf("x-%d-%d", i, j)), NamespaceSelector: &metav1.LabelSelector{}, TopologyKey: corev1.LabelHostname,
+		})
+	}
+	t.spec.Affinity = &corev1.Affinity{PodAntiAffinity: of}
+	return t
 }
 
 // keptApart has so many anti-affinity terms, of which each concerns the evil pods and others.

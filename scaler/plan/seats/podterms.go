@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/verdict"
@@ -55,6 +57,38 @@ func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	running.each(func(row int32, _ verdict.Details) { mute[d.Pods[row]] = true })
 	waiting.each(func(row int32, why verdict.Details) { mute[d.Pods[row]], d.Unheard[d.Pods[row]] = true, why })
 	return mute
+}
+
+// mostDaemonTerms is what fit.CountTerms counts of the templates of all DaemonSets at most.
+const mostDaemonTerms = 256
+
+// hushDaemons are the DaemonSets without what their templates say of other pods where that is more than the
+// pods of a buffer may say, or more than the share of their namespace. They may have a pod on no node and
+// cost nobody anything, and each term is asked about every kind of pod. The first ones have their say.
+func hushDaemons(sets []fleet.DaemonSet) []fleet.DaemonSet {
+	spaces := map[string]bool{}
+	for i := range sets {
+		if fit.CountTerms(&sets[i].Template.Spec) > 0 {
+			spaces[sets[i].Namespace] = true
+		}
+	}
+	share, said, hushed := max(mostBufferTerms, mostDaemonTerms/max(1, len(spaces))), map[string]int{}, false
+	for i := range sets {
+		spec, space := &sets[i].Template.Spec, sets[i].Namespace
+		terms := fit.CountTerms(spec)
+		if said[space]+terms <= share && terms <= mostBufferTerms && fit.CountValues(spec) <= mostBufferValues {
+			said[space] += terms
+			continue
+		}
+		if !hushed {
+			sets, hushed = slices.Clone(sets), true
+		}
+		sets[i].Template.Spec.TopologySpreadConstraints = nil
+		if a := spec.Affinity; a != nil {
+			sets[i].Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity}
+		}
+	}
+	return sets
 }
 
 // speakers are pods that say something of others.

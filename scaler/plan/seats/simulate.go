@@ -94,7 +94,7 @@ func NewCache() *Cache { return &Cache{rules: fit.NewRules()} }
 func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
 	d.Buffers, d.quotas, d.kept = k.findBuffers(s, d.Policy.Bounds.Buffers), quotasOf(s), k.nodesFor(len(d.Nodes))
 	d.Fit = k.rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.Pods, d.Buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.Daemons, Closing: Closed,
+		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.Pods, d.Buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: hushDaemons(d.Daemons), Closing: Closed,
 	})
 	d.settle()
 	k.findHeadrooms(d)
