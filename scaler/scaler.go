@@ -230,6 +230,10 @@ func (sc *scaler) notConfined(message string) {
 	sc.events.Write(kube.Event{Object: page, Warning: true, Reason: contract.EventNotConfined, Message: message})
 }
 
+// afterOthers is how long a replica lets go of the lease after somebody else has written the state: to
+// lead is to read everything anew, and whoever writes without the lease may do so all the time.
+const afterOthers = 10 * time.Second
+
 // compete leads whenever it can, until ctx ends.
 func (sc *scaler) compete(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -248,6 +252,12 @@ func (sc *scaler) compete(ctx context.Context) error {
 			return err
 		}
 		sc.logger.Warn("leadership lost", "err", err)
+		if errors.Is(err, status.ErrOthers) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(afterOthers):
+			}
+		}
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, e
 	ctx, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
 	written, err := m.write(ctx, string(text))
-	if m.isOthers(err) && len(m.unanswered) > 0 {
+	if m.isOthers(err) {
 		if written, err = m.adopt(ctx, err); err == nil {
 			written, err = m.write(ctx, string(text))
 		}
@@ -180,15 +180,20 @@ func (m *Memory) isOthers(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }
 
-// adopt takes what stands there for our own, if it was ourselves who wrote last and the answer was lost;
-// otherwise others have written.
+// adopt takes what stands there for our own, if it was ourselves who wrote last: the answer was lost, or
+// somebody has labelled the object since. Otherwise others have written.
 func (m *Memory) adopt(ctx context.Context, others error) (*corev1.ConfigMap, error) {
 	object, err := m.maps.Get(ctx, m.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && !m.unanswered[sha256.Sum256([]byte(object.Data[stateKey]))] {
+	if apierrors.IsNotFound(err) {
 		return nil, others
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading whether it was written: %w", err)
+	}
+	text := object.Data[stateKey]
+	labelled := m.object != nil && object.UID == m.object.UID && text == m.object.Data[stateKey]
+	if !labelled && !m.unanswered[sha256.Sum256([]byte(text))] {
+		return nil, others
 	}
 	m.object = object
 	return object, nil

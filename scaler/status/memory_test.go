@@ -95,6 +95,30 @@ func TestMemoryKnowsItsOwnWrite(t *testing.T) {
 	}
 }
 
+// Whoever labels the object has not written the state.
+func TestMemoryIsLabelled(t *testing.T) {
+	server := &aServer{}
+	m := NewMemory(server)
+	if _, err := m.Remember(t.Context(), state("web")); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"a", "b"} {
+		server.object.ResourceVersion += "0"
+		server.object.Labels = map[string]string{"team": value}
+		if _, err := m.Remember(t.Context(), state(value)); err != nil {
+			t.Fatalf("the state is as it was: %v", err)
+		}
+		if server.object.Labels["team"] != value {
+			t.Errorf("the label was taken off: %v", server.object.Labels)
+		}
+	}
+	server.object.ResourceVersion += "0"
+	server.object.Data = map[string]string{stateKey: `{"heartbeats":{}}`}
+	if _, err := m.Remember(t.Context(), state("mine")); !errors.Is(err, ErrOthers) {
+		t.Errorf("after somebody else has written: %v", err)
+	}
+}
+
 // What a webhook denies is not written, with whatever code it does so: nobody else leads.
 func TestMemoryIsDenied(t *testing.T) {
 	for _, answer := range []*apierrors.StatusError{
