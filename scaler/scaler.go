@@ -293,7 +293,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	sc.reader.Forget()
 	sc.board.Drop()
 	memory := status.NewMemory(sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
-	if err := sc.load(ctx, memory); err != nil {
+	if err := sc.load(ctx, memory, sc.waits); err != nil {
 		return err
 	}
 	sc.takeOverNews(ctx)
@@ -360,11 +360,19 @@ func (sc *scaler) removeCASStatus(ctx context.Context) {
 	}
 }
 
+// waits reports that the loop stands still for want of the API server, which a restart would not mend,
+// or, where err is nil, that it goes on.
+func (sc *scaler) waits(err error) {
+	sc.apiServer.Report(err)
+	sc.turning.OK()
+}
+
 // load reads the persisted state, however long the API server takes to answer.
-func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
+func (sc *scaler) load(ctx context.Context, memory *status.Memory, waits func(error)) error {
 	for {
 		err := memory.Load(ctx)
 		if err == nil {
+			waits(nil)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -374,8 +382,7 @@ func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
 			sc.logger.Error("persisted state unreadable, starting with an empty one", "err", err)
 			return nil
 		}
-		sc.apiServer.Fail(err)
-		sc.turning.OK() // it waits, which a restart would not mend
+		waits(err)
 		sc.logger.Warn("persisted state not read, retrying", "err", err)
 		select {
 		case <-ctx.Done():

@@ -38,6 +38,8 @@ type shadowing struct {
 	logger *slog.Logger
 	// unwritten is why the book was not written the last time.
 	unwritten string
+	// waits is told that the loop stands still, or that it goes on.
+	waits func(error)
 }
 
 // flushTime is how long the last write of a shadow may take when the program ends.
@@ -47,6 +49,10 @@ const flushTime = 3 * time.Second
 // where ctx ends before.
 func (sc *scaler) newShadowing(ctx context.Context, observedOnly bool) *shadowing {
 	maps := sc.client.CoreV1().ConfigMaps(sc.settings.namespace)
+	waits := sc.waits
+	if observedOnly {
+		waits = func(error) {} // the loop that acts goes on beside it
+	}
 	for {
 		book, memory, faults, err := status.OpenShadowBook(ctx, maps)
 		if err == nil {
@@ -60,13 +66,13 @@ func (sc *scaler) newShadowing(ctx context.Context, observedOnly bool) *shadowin
 			s := &shadowing{
 				shadow: shadow.New(memory, observedOnly), book: book, theirs: sc.settings.theirs, logger: sc.logger,
 				events: observe.NewAutoscalerEvents(sc.client, tells(sc.settings.theirs), sc.observer.EventsCame, sc.eventsRefused()),
-				page:   sc.statusPage, write: sc.events.Write,
+				page:   sc.statusPage, write: sc.events.Write, waits: waits,
 			}
+			waits(nil)
 			s.keep([]record.Record{{At: sc.now(), Began: &record.Began{Version: telemetry.Version(), Why: why}}})
 			return s
 		}
-		sc.apiServer.Fail(err)
-		sc.turning.OK() // it waits, which a restart would not mend
+		waits(err)
 		sc.logger.Warn("what the shadow has kept not read, retrying", "err", err)
 		select {
 		case <-ctx.Done():
@@ -110,7 +116,7 @@ func (sc *scaler) eventsRefused() func(error) {
 // called with each turn.
 func (sc *scaler) shadowLoop(ctx context.Context, s *shadowing, observe func(now time.Time) (fleet.Snapshot, uint64, error), tell func(evaluation), after func(error)) (*loop, error) {
 	memory := status.NewShadowMemory(sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
-	if err := sc.load(ctx, memory); err != nil {
+	if err := sc.load(ctx, memory, s.waits); err != nil {
 		return nil, err
 	}
 	planner, since := plan.NewPlanner(), sc.now().UTC()

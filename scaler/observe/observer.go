@@ -64,8 +64,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the time; nil for the node's own clock.
 	Now func() time.Time
-	// Report takes the outcome of every call to the API server that watching consists of; may
-	// be nil.
+	// Report takes why nodes, pods, budgets or DaemonSets are not seen as they come, or nil where all of
+	// them are, after each call for them; may be nil.
 	Report func(error)
 }
 
@@ -141,7 +141,7 @@ func New(config Config) *Observer {
 	}
 	if config.Priorities {
 		o.wishes = &prioritiesWatch{
-			maps: config.Client.CoreV1().ConfigMaps(config.Namespace), report: o.config.Report, changed: func() { o.news(later) },
+			maps: config.Client.CoreV1().ConfigMaps(config.Namespace), report: o.report, changed: func() { o.news(later) },
 			refused: o.refusal("get configmap "+contract.ConfigMapPriorities, "no group is preferred"),
 		}
 	}

@@ -112,6 +112,17 @@ func (o *outage) breaks(what string, why error, at time.Time) {
 	o.broken[what] = why
 }
 
+// why is why something vital is not seen as it comes; nil where all is.
+func (o *outage) why() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.missLate()
+	for _, what := range slices.Sorted(maps.Keys(o.broken)) {
+		return o.broken[what]
+	}
+	return nil
+}
+
 // worthTelling is how long an outage lasts before people are told: a server that restarts breaks all
 // watches.
 const worthTelling = 30 * time.Second

@@ -62,10 +62,14 @@ func (o *Observer) allWatches() []watched {
 }
 
 func vital[O object, T any, L runtime.Object](o *Observer, what string, api lister[L], fields string, into *table[O, T]) watched {
-	into.asked, into.listed = func() { o.outage.asks(what) }, func() { o.outage.listed(what) }
+	into.asked, into.listed = func() { o.outage.asks(what) }, func() {
+		o.outage.listed(what)
+		o.config.Report(o.outage.why())
+	}
 	report := func(err error) {
 		o.outage.heard(what, err)
 		o.report(err)
+		o.config.Report(o.outage.why())
 	}
 	return watched{
 		what: what, refused: &refusal{}, synced: into.hasSynced,
@@ -103,7 +107,6 @@ func (o *Observer) report(err error) {
 	if err != nil {
 		o.server.watchBroke()
 	}
-	o.config.Report(err)
 }
 
 // others is what only some pods ask for.

@@ -218,6 +218,41 @@ func TestMissingRights(t *testing.T) {
 	})
 }
 
+// What is reported is whether all that is vital is seen: neither a watch that works makes up for one that
+// does not, nor does one that is not vital count.
+func TestReportIsOfAllThatIsVital(t *testing.T) {
+	withoutErrorHandlers(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		var broken atomic.Pointer[string]
+		fails := func(a clienttesting.Action) bool { is := broken.Load(); return is != nil && *is == a.GetResource().Resource }
+		client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+			return fails(a), nil, errors.New("internal error")
+		})
+		var last atomic.Pointer[error]
+		o := watchOver(t, client, func(c *Config) { c.Report = func(err error) { last.Store(&err) } })
+		for _, what := range []string{"persistentvolumeclaims", "pods"} {
+			broken.Store(&what)
+			for _, w := range o.watches {
+				if w.what == what {
+					go w.run(t.Context()) // once more, as after its watch has ended
+				}
+			}
+			time.Sleep(time.Second)
+			o.outage.heard("nodes", nil) // which works
+			o.config.Report(o.outage.why())
+			if err := *last.Load(); (err == nil) != (what != "pods") {
+				t.Errorf("%s are not seen, and what is reported is %v", what, err)
+			}
+		}
+		broken.Store(nil)
+		time.Sleep(time.Minute)
+		if err := *last.Load(); err != nil {
+			t.Errorf("all is well, and what is reported is %v", err)
+		}
+	})
+}
+
 // A version counts what a decision can see, and nothing else; what has not
 // changed is the same value as before.
 func TestVersionsCountChanges(t *testing.T) {
