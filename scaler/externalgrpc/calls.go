@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type Provider struct {
 	timeout    time.Duration
 	record     func(Call)
 	ended      ledger
+	// listing has a place for each answer with instances that is read at the same time.
+	listing chan struct{}
 }
 
 // Call is one call that was made, for metrics.
@@ -54,8 +57,36 @@ func codeOf(err error) string {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return "unreachable"
 	default:
-		return code.String()
+		return codeName(code)
 	}
+}
+
+// codeName is a code's name: any number may come, and each would be a metric of its own.
+func codeName(code codes.Code) string {
+	if code > codes.Unauthenticated {
+		code = codes.Unknown
+	}
+	return code.String()
+}
+
+// instances asks for those of a group. No more are kept of an answer than show that they are too many, and
+// few answers are read at a time: one may be forty times as large in memory as on the wire.
+func (p *Provider) instances(ctx context.Context, group string) ([]*protocol.Instance, error) {
+	select {
+	case p.listing <- struct{}{}:
+		defer func() { <-p.listing }()
+	case <-ctx.Done():
+		return nil, explain("NodeGroupNodes", status.FromContextError(ctx.Err()).Err())
+	}
+	nodes, err := ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: group})
+	if err != nil {
+		return nil, err
+	}
+	list := nodes.GetInstances()
+	if len(list) > mostMachines {
+		list = slices.Clone(list[:mostMachines+1])
+	}
+	return list, nil
 }
 
 // errNotServed: the provider does not serve the call, which is optional.
@@ -84,7 +115,7 @@ func explain(name string, err error) error {
 		return nil
 	}
 	code := status.Code(err)
-	e := &asg.CallError{Call: name, Code: code.String(), Message: clean(status.Convert(err).Message()), Class: refusals[code]}
+	e := &asg.CallError{Call: name, Code: codeName(code), Message: clean(status.Convert(err).Message()), Class: refusals[code]}
 	switch {
 	case code == codes.Unimplemented:
 		return fmt.Errorf("%w: %w", errNotServed, e)

@@ -216,7 +216,7 @@ func TestWrongAnswers(t *testing.T) {
 		}, held: `an instance ""`},
 		{name: "an instance that is no providerID", lie: func(g []fakegrpc.Group) []fakegrpc.Group { g[0].Instances[0].Id = "box:5"; return g }, held: `an instance "box:5"`},
 		{name: "an AWS providerID without an instance", lie: func(g []fakegrpc.Group) []fakegrpc.Group { g[0].Instances[0].Id = "aws:///zone/fargate"; return g }, held: "aws:///zone/fargate"},
-		{name: "more instances than there can be", lie: func(g []fakegrpc.Group) []fakegrpc.Group { g[0].Instances = many; return g }, held: "20001 instances"},
+		{name: "more instances than there can be", lie: func(g []fakegrpc.Group) []fakegrpc.Group { g[0].Instances = many; return g }, held: "more than 20000 instances"},
 		{name: "all or nothing", lie: func(g []fakegrpc.Group) []fakegrpc.Group {
 			g[0].Options = &protocol.NodeGroupAutoscalingOptions{ZeroOrMaxNodeScaling: true}
 			return g
@@ -692,5 +692,31 @@ func TestReadConfig(t *testing.T) {
 	}
 	if _, err := Dial(Config{Address: "a:1", Cacert: "/nowhere"}, nil); err == nil || !strings.Contains(err.Error(), "cacert") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever number a provider answers with, there are few words for it; and of an answer no more is kept than
+// shows that it is too much.
+func TestWhatAProviderSaysIsBounded(t *testing.T) {
+	b := newBed(t, pool("lab://a"))
+	seen := map[string]bool{}
+	b.provider.record = func(c Call) { seen[c.Code] = true }
+	for i := range 50 {
+		b.fake.Break(fakegrpc.Faults{Fail: map[string]error{"Refresh": status.Error(codes.Code(1000+i), "x")}})
+		if err := b.reader.Read(t.Context()); err == nil || strings.Contains(err.Error(), "Code(") {
+			t.Fatalf("error %v", err)
+		}
+	}
+	if len(seen) != 1 || !seen["Unknown"] {
+		t.Errorf("codes %v", seen)
+	}
+	many := fakegrpc.Group{Name: "many", Max: 5, Instances: make([]*protocol.Instance, 10*mostMachines)}
+	for i := range many.Instances {
+		many.Instances[i] = &protocol.Instance{}
+	}
+	b = newBed(t, many)
+	list, err := b.provider.instances(t.Context(), "many")
+	if err != nil || len(list) != mostMachines+1 || cap(list) > 2*mostMachines {
+		t.Errorf("%d instances are kept, in memory for %d, error %v", len(list), cap(list), err)
 	}
 }

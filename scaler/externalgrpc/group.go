@@ -98,7 +98,7 @@ func (k *known) addInstances(g *fleet.Group, ended *ledger, now time.Time) (live
 		id := i.GetId()
 		switch {
 		case n >= mostMachines:
-			g.Held = fmt.Sprintf("its provider names %d instances, more than %d", len(k.instances), mostMachines)
+			g.Held = fmt.Sprintf("its provider names more than %d instances", mostMachines)
 			return live
 		case !strings.Contains(id, "://"), len(id) > mostID, fleet.InstanceIDOf(id) == "":
 			g.Held = fmt.Sprintf("its provider names an instance %q: want the providerID of its Node, such as cloud://machine, of at most %d bytes", clean(contract.Shorten(id, 80)), mostID)

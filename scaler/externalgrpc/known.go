@@ -54,6 +54,8 @@ const (
 	defineEvery = 30 * time.Second
 	// groupsAtOnce is how many groups are read at the same time.
 	groupsAtOnce = 8
+	// listingAtOnce is how many answers with instances are read at the same time.
+	listingAtOnce = 2
 )
 
 // read asks for all of a group that is due.
@@ -74,12 +76,12 @@ func (k *known) readSize(ctx context.Context, p *Provider, now time.Time) {
 		k.sizeFault = err.Error()
 		return
 	}
-	nodes, err := ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: k.id})
+	instances, err := p.instances(ctx, k.id)
 	if err != nil {
 		k.sizeFault = err.Error()
 		return
 	}
-	k.sized, k.sizedAt, k.sizeFault, k.target, k.instances = true, now, "", int(size.GetTargetSize()), nodes.GetInstances()
+	k.sized, k.sizedAt, k.sizeFault, k.target, k.instances = true, now, "", int(size.GetTargetSize()), instances
 }
 
 func (k *known) readTemplate(ctx context.Context, p *Provider, now time.Time) {

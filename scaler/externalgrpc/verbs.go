@@ -66,7 +66,7 @@ func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 	now := state{instances: map[string]*protocol.Instance{}}
 	var all *protocol.NodeGroupsResponse
 	var size *protocol.NodeGroupTargetSizeResponse
-	var nodes *protocol.NodeGroupNodesResponse
+	var nodes []*protocol.Instance
 	var reading errgroup.Group // at once, as a provider may take a good part of the action's time for each
 	reading.Go(func() (err error) {
 		all, err = ask(ctx, p, "NodeGroups", p.client.NodeGroups, &protocol.NodeGroupsRequest{})
@@ -77,7 +77,7 @@ func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 		return err
 	})
 	reading.Go(func() (err error) {
-		nodes, err = ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: id})
+		nodes, err = p.instances(ctx, id)
 		return err
 	})
 	failed := reading.Wait()
@@ -93,7 +93,7 @@ func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 	}
 	now.least, now.most = int(all.NodeGroups[n].GetMinSize()), int(all.NodeGroups[n].GetMaxSize())
 	now.target = int(size.GetTargetSize())
-	for _, i := range nodes.GetInstances() {
+	for _, i := range nodes {
 		instance := fleet.InstanceIDOf(i.GetId())
 		if now.instances[instance] != nil {
 			return state{}, fmt.Errorf("%w: its provider names instance %s of %s twice", asg.ErrChanged, clean(i.GetId()), group)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -50,6 +51,9 @@ type bufferStatus struct {
 	Conditions            []metav1.Condition `json:"conditions"`
 }
 
+// mostStrategy is the most bytes of a strategy, which may be a megabyte, that are kept and logged.
+const mostStrategy = 128
+
 // bufferFrom reads a CapacityBuffer into our words. One that cannot be read, as its
 // definition is another one or a limit is beyond all quantities, is left to others.
 func bufferFrom(u *unstructured.Unstructured) *fleet.Buffer {
@@ -63,10 +67,10 @@ func bufferFrom(u *unstructured.Unstructured) *fleet.Buffer {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o)
 	}
 	if err != nil {
-		b.Strategy = fmt.Sprintf("(unreadable: %v)", err)
+		b.Strategy = contract.Shorten(fmt.Sprintf("(unreadable: %v)", err), mostStrategy)
 		return b
 	}
-	b.Strategy = ptr.Deref(o.Spec.ProvisioningStrategy, "")
+	b.Strategy = contract.Shorten(ptr.Deref(o.Spec.ProvisioningStrategy, ""), mostStrategy)
 	if r := o.Spec.PodTemplateRef; r != nil {
 		b.Template = r.Name
 	}

@@ -225,7 +225,10 @@ func TestReportIsOfAllThatIsVital(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		var broken atomic.Pointer[string]
-		fails := func(a clienttesting.Action) bool { is := broken.Load(); return is != nil && *is == a.GetResource().Resource }
+		fails := func(a clienttesting.Action) bool {
+			is := broken.Load()
+			return is != nil && *is == a.GetResource().Resource
+		}
 		client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
 			return fails(a), nil, errors.New("internal error")
 		})

@@ -72,9 +72,16 @@ func (d *Drains) FinishScaleDowns() {
 
 // terminateAgain repeats a termination that was cut short between the mark and
 // the call to Auto Scaling. Only a scale-down may have meant to make the group
-// smaller for certain; what was to be replaced is replaced.
+// smaller for certain; what was to be replaced is replaced. An external provider takes
+// each call for another machine less, and may show the one that an earlier leader ended for
+// a while.
 func (d *Drains) terminateAgain(n *cluster.Node) {
-	if n.Instance != nil && n.Instance.Live() {
+	settled := d.Leads.Add(cluster.SettlesIn)
+	switch {
+	case n.Instance == nil || !n.Instance.Live():
+	case n.Group.External && !d.Leads.IsZero() && d.Now.Before(settled):
+		d.Clock.At(settled)
+	default:
 		d.terminate(n, n.Mark, contract.IsScaleDown(n.Mark) && n.Group.Shrinkable(), verdict.Say("its termination had begun"))
 	}
 	n.Say(verdict.NodeTerminating, verdict.Say("its instance is being terminated").Then(d.CarriedOn(n)))
