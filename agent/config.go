@@ -55,8 +55,9 @@ func (c *config) register(flags *pflag.FlagSet) {
 // Values of --metadata.
 const metadataEC2, metadataNone = "ec2", "none"
 
-// leastPoll keeps a typing error from becoming a flood.
-const leastPoll = 50 * time.Millisecond
+// leastPoll keeps a typing error from becoming a flood, and mostPoll a spot notice, which comes two minutes
+// before, from being seen when it is too late.
+const leastPoll, mostPoll = 50 * time.Millisecond, 30 * time.Second
 
 // check says what is wrong, all of it.
 func (c *config) check() error {
@@ -69,6 +70,9 @@ func (c *config) check() error {
 	}
 	if c.pollInterval < leastPoll {
 		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, less than %s", c.pollInterval, leastPoll))
+	}
+	if c.pollInterval > mostPoll {
+		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, more than %s: a spot interruption is announced two minutes before", c.pollInterval, mostPoll))
 	}
 	errs = append(errs, c.checkPolicy())
 	return errors.Join(errs...)

@@ -46,6 +46,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"unknown flag", []string{"--node", "n"}, nil, []string{"unknown flag: --node", "windlass-agent --help"}},
 		{"arguments", []string{"n"}, nil, []string{`unknown command "n"`}},
 		{"no duration", []string{"--imds-poll-interval=5"}, nil, []string{"--imds-poll-interval", `"5"`}},
+		{"too late", []string{"--imds-poll-interval=5m"}, map[string]string{"NODE_NAME": "n"}, []string{"--imds-poll-interval is 5m0s, more than 30s"}},
 		{"a flood", []string{"--imds-poll-interval=1ns"}, map[string]string{"NODE_NAME": "n"}, []string{"--imds-poll-interval is 1ns"}},
 		{"no time to drain", []string{"--termination-drain-time=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--termination-drain-time is -1s"}},
 		{"a last chance without time", []string{"--last-chance-time=0"}, map[string]string{"NODE_NAME": "n"}, []string{"--last-chance-time is 0s", "positive"}},

@@ -286,6 +286,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	defer sc.metrics.leader.Set(0)
 	defer sc.leading.Store(false)
 	defer sc.aws.OK() // a replica that waits asks nothing of AWS
+	defer sc.forgetLatest()
 	if sc.settings.dryRun {
 		return sc.leadShadow(ctx)
 	}
@@ -509,6 +510,13 @@ func (sc *scaler) publish(l evaluation) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.latest = encodedOnce(l)
+}
+
+// forgetLatest lets go of the last evaluation, which holds the cluster of then: another leads now.
+func (sc *scaler) forgetLatest() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.latest = encodedOnce(evaluation{})
 }
 
 // postCASStatus posts the status that Cluster Autoscaler would write, unless a Cluster
