@@ -118,10 +118,16 @@ func asOf(s fleet.Snapshot, start time.Time) *fleet.Snapshot {
 	shift := start.Sub(s.Now)
 	open := map[string]bool{}
 	instances := map[string]bool{}
+	moving := map[string]bool{} // what comes or goes would be a node of no group, which costs nothing
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			moving[i.ID] = i.State != fleet.InService
+		}
+	}
 	nodes := s.Nodes
 	s.Nodes = nil
 	for _, n := range nodes {
-		if !n.Ready || n.Unschedulable {
+		if !n.Ready || n.Unschedulable || moving[n.InstanceID()] {
 			continue
 		}
 		open[n.Name], instances[n.InstanceID()] = true, true

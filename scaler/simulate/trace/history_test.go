@@ -214,6 +214,7 @@ func TestBesideSnapshot(t *testing.T) {
 			{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true, Created: now.Add(-time.Hour), Taints: []corev1.Taint{{Key: contract.Prefix + "x"}, {Key: "theirs"}}, Annotations: map[string]string{contract.AnnotationDrainRequest: "x", "theirs": "y"}},
 			{Name: "n2", ProviderID: "aws:///a/i-2"},
 			{Name: "n3", ProviderID: "aws:///a/i-3", Ready: true, Unschedulable: true},
+			{Name: "n4", ProviderID: "aws:///a/i-4", Ready: true},
 		},
 		Pods: []*fleet.Pod{
 			old, pod("web-9abc-x", "ReplicaSet", "web-9abc", "web", "500m", "1Gi"),
@@ -259,7 +260,7 @@ shop,other,,1,4Gi,1000,5000
 	if g := c.Groups[0]; len(g.Instances) != 1 || g.Desired != 1 || len(g.Failures) > 0 || len(c.Outages) > 0 || len(c.Pods) != 1 || c.Pods[0].Name != "proxy-1" {
 		t.Errorf("group %+v, pods %v", g, c.Pods)
 	}
-	if len(s.Nodes) != 3 || len(s.Nodes[0].Taints) != 2 || len(s.Groups[0].Instances) != 4 || len(s.Nodes[0].Annotations) != 2 {
+	if len(s.Nodes) != 4 || len(s.Nodes[0].Taints) != 2 || len(s.Groups[0].Instances) != 4 || len(s.Nodes[0].Annotations) != 2 {
 		t.Errorf("the snapshot itself has changed: %+v", s)
 	}
 }

@@ -85,14 +85,27 @@ func (b *budgets) count(p *pod, n int32) {
 
 func (b *budgets) tally(p *pod, i int, n int32) {
 	b.judge = nil
-	g := &b.seen[i]
 	if p.leaving {
 		return // its successor counts
 	}
 	b.expected[i] += n
 	if p.on != nil {
-		g.Healthy += n
+		b.seen[i].Healthy += n
 	}
+	b.settle(i)
+}
+
+// await counts on so many pods more that are not there.
+func (b *budgets) await(p *pod, n int32) {
+	b.judge = nil
+	for _, i := range p.guards {
+		b.expected[i] += n
+		b.settle(i)
+	}
+}
+
+func (b *budgets) settle(i int) {
+	g := &b.seen[i]
 	g.Desired = max(0, b.expected[i]-b.missing[i])
 	g.Allowed = max(0, g.Healthy-g.Desired)
 }

@@ -121,7 +121,7 @@ func (w *World) check() error {
 				add("instance %s is nobody's", i.ID)
 			}
 		}
-		if billed := w.groups[g.Name].billed; billed != live {
+		if billed := w.groups[g.Name].billed(); billed != live {
 			add("group %s pays for %d instances and has %d, with %d leaving", g.Name, billed, live, leaving)
 		}
 		if live > g.Max || g.Desired > g.Max || g.Desired < g.Min {

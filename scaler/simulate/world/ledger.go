@@ -65,7 +65,7 @@ type Sample struct {
 	Evictions int
 	// Pending is the most at once since the sample before.
 	Pending int
-	// Nodes are those that are paid for, by group in the order of Bills.
+	// Nodes are those that are paid for, in the order of Bills.
 	Nodes []int
 }
 
@@ -110,12 +110,14 @@ func (l *Ledger) PodHours() float64 { return float64(l.podSeconds) / 3600 }
 
 func (l *Ledger) waited(seconds int64) { l.Waits = append(l.Waits, seconds) }
 
-// bills are those of all groups up to now.
+// bills are those of all groups up to now, one for each price that the zones of a group have.
 func (w *World) bills() []Bill {
 	list := make([]Bill, 0, len(w.snapshot.Groups))
 	for i := range w.snapshot.Groups {
 		g := w.groups[w.snapshot.Groups[i].Name]
-		list = append(list, Bill{Group: g.name, Type: w.snapshot.Groups[i].TemplateIn("").InstanceType, Price: g.price, Seconds: g.seconds})
+		for _, t := range g.tariffs {
+			list = append(list, Bill{Group: g.name, Type: w.snapshot.Groups[i].TemplateIn("").InstanceType, Price: t.price, Seconds: t.seconds})
+		}
 	}
 	return list
 }
@@ -126,7 +128,11 @@ func (w *World) sample() {
 	s := Sample{At: w.now, Evictions: l.Evictions, Pending: l.waiting}
 	for _, b := range w.bills() {
 		s.Dollars += b.Dollars()
-		s.Nodes = append(s.Nodes, w.groups[b.Group].billed)
+	}
+	for i := range w.snapshot.Groups {
+		for _, t := range w.groups[w.snapshot.Groups[i].Name].tariffs {
+			s.Nodes = append(s.Nodes, t.billed)
+		}
 	}
 	l.Samples = append(l.Samples, s)
 	l.next += l.every

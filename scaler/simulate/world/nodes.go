@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -15,16 +16,36 @@ import (
 type group struct {
 	name  string
 	index int
-	price float64
-	// seconds are those that its instances are billed for, and billed how many are now.
-	seconds int64
-	billed  int
+	// tariffs are what its instances cost, which may differ by zone.
+	tariffs []*tariff
 	// ended are the moments at which nodes of it were scaled down that no launch has
 	// followed yet.
 	ended []int64
 	// retries is true if Auto Scaling will try again to launch.
 	retries bool
 	chance  *dice.Dice
+}
+
+// tariff is a price, in US dollars an hour, with the seconds that instances were billed at it, and how many are
+// now.
+type tariff struct {
+	price   float64
+	seconds int64
+	billed  int
+}
+
+// tariff is that of a zone.
+func (g *group) tariff(w *World, zone string) *tariff {
+	price := w.group(g.name).TemplateIn(zone).PricePerHour
+	i := slices.IndexFunc(g.tariffs, func(t *tariff) bool { return t.price == price })
+	return g.tariffs[max(i, 0)]
+}
+
+func (g *group) billed() (n int) {
+	for _, t := range g.tariffs {
+		n += t.billed
+	}
+	return n
 }
 
 // machine is an instance, and from its boot on a node.
@@ -53,16 +74,18 @@ type machine struct {
 const none = -1
 
 func (w *World) addGroup(g fleet.Group, index int) {
-	price := 0.0
-	if len(g.NodeTemplates) > 0 {
-		price = g.NodeTemplates[0].PricePerHour
+	var tariffs []*tariff
+	for _, t := range append(slices.Clone(g.NodeTemplates), g.TemplateIn("")) { // one at the least
+		if !slices.ContainsFunc(tariffs, func(known *tariff) bool { return known.price == t.PricePerHour }) {
+			tariffs = append(tariffs, &tariff{price: t.PricePerHour})
+		}
 	}
 	instances := slices.Clone(g.Instances)
 	for i := range instances {
-		instances[i].PricePerHour = ownPrice(&g)
+		instances[i].PricePerHour = ownPrice(&g, instances[i].Zone)
 	}
 	g.Instances = nil
-	w.groups[g.Name] = &group{name: g.Name, index: index, price: price, chance: dice.New(w.seed, "launches of "+g.Name)}
+	w.groups[g.Name] = &group{name: g.Name, index: index, tariffs: tariffs, chance: dice.New(w.seed, "launches of "+g.Name)}
 	w.snapshot.Groups = append(w.snapshot.Groups, g)
 	w.group(g.Name).Instances = instances
 	w.reconcile(w.groups[g.Name])
@@ -70,9 +93,9 @@ func (w *World) addGroup(g fleet.Group, index int) {
 
 // ownPrice is what an instance of the group says that it costs: what it is billed for, if the group
 // has several types and buys in one way.
-func ownPrice(g *fleet.Group) float64 {
-	if g.Mixed && (g.Spot || g.Synchronous) && len(g.NodeTemplates) > 0 {
-		return g.NodeTemplates[0].PricePerHour
+func ownPrice(g *fleet.Group, zone string) float64 {
+	if g.Mixed && (g.Spot || g.Synchronous) {
+		return g.TemplateIn(zone).PricePerHour
 	}
 	return 0
 }
@@ -110,7 +133,7 @@ func (w *World) launchOne(g *group, zone string) {
 	// A snapshot has names of its own, such as web-2.
 	m := &machine{name: fmt.Sprintf("%s-s%d", g.name, w.launched), group: g, zone: zone, id: fmt.Sprintf("i-5%016x", w.launched), launched: w.now, index: none, marked: none}
 	seen := w.group(g.name)
-	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: seen.TemplateIn(zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true, PricePerHour: ownPrice(seen)})
+	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: seen.TemplateIn(zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true, PricePerHour: ownPrice(seen, zone)})
 	w.instances[m.id] = m
 	w.bill(m)
 	w.ledger.Launches++
@@ -128,7 +151,7 @@ const relaunched = 600
 func (w *World) bill(m *machine) {
 	if m.group != nil && !m.billed {
 		m.billed = true
-		m.group.billed++
+		m.group.tariff(w, m.zone).billed++
 	}
 }
 
@@ -136,7 +159,7 @@ func (w *World) bill(m *machine) {
 func (w *World) unbill(m *machine) {
 	if m.billed {
 		m.billed = false
-		m.group.billed--
+		m.group.tariff(w, m.zone).billed--
 		if !m.hosted && m.launched >= 0 {
 			w.ledger.Idle++
 		}
@@ -221,10 +244,50 @@ func (w *World) awaitNode(name string, i fleet.Instance) {
 	if !i.Live() || slices.ContainsFunc(w.nodeAt, func(m *machine) bool { return m.id == i.ID }) {
 		return
 	}
-	m := &machine{name: name + "-" + i.ID, group: w.groups[name], zone: i.Zone, id: i.ID, launched: none, index: none, marked: none, hosted: true}
-	w.instances[m.id] = m
+	m := w.nodeless(name, i)
 	w.bill(m)
 	w.in(int64(w.spec.Boot.Seconds()), func() { w.join(m) })
+}
+
+// nodeless is the machine of an instance of a snapshot that has no node.
+func (w *World) nodeless(group string, i fleet.Instance) *machine {
+	m := &machine{name: group + "-" + i.ID, group: w.groups[group], zone: i.Zone, id: i.ID, launched: none, index: none, marked: none, hosted: true}
+	w.instances[m.id] = m
+	return m
+}
+
+// goOnGoing has an instance of a snapshot that is being terminated come to its end. One that no hook holds
+// yet is held as soon as it would be.
+func (w *World) goOnGoing(name string, i fleet.Instance) {
+	if !i.Terminating() {
+		return
+	}
+	m := w.instances[i.ID]
+	if m == nil {
+		m = w.nodeless(name, i)
+	}
+	switch {
+	case i.State == fleet.TerminatingWait && m.index != none:
+	case i.State == fleet.TerminatingWait: // whose it is may not be known: then the hook ends by its own time
+		longest := time.Duration(0)
+		for _, h := range w.group(name).Hooks {
+			longest = max(longest, h.Heartbeat.Duration)
+		}
+		w.in(int64(longest/time.Second), func() {
+			if now := w.instance(m); now != nil && now.State == fleet.TerminatingWait {
+				w.shutDown(m)
+			}
+		})
+	case i.State == fleet.Terminating && w.holds(m):
+		w.instance(m).State = fleet.TerminatingWait
+	default:
+		w.shutDown(m)
+	}
+}
+
+// holds reports whether a hook holds a machine that goes.
+func (w *World) holds(m *machine) bool {
+	return m.index != none && slices.ContainsFunc(w.group(m.group.name).Hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnTerminate })
 }
 
 // node changes the node of a machine. Maps and slices of it are shared: they are replaced, never
@@ -269,7 +332,7 @@ func (w *World) takeDown(m *machine) {
 	w.unbill(m)
 	instance.TerminatingSince = w.time()
 	w.changed = true
-	if slices.ContainsFunc(w.group(m.group.name).Hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnTerminate }) && m.index != none {
+	if w.holds(m) {
 		instance.State = fleet.TerminatingWait
 		return
 	}

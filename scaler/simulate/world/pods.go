@@ -192,6 +192,9 @@ func (w *World) unplace(p *pod) {
 	w.scheduler.retry = true
 }
 
+// awaited reports whether the pod is counted until its successor is made, which is when it has left.
+func (p *pod) awaited() bool { return p.replica != nil && p.replica.workload.ordered }
+
 // evict has a pod leave when its grace has passed. Its controller makes another at once, or,
 // of a StatefulSet, when it has left; a naked one is not made again.
 func (w *World) evict(p *pod) {
@@ -201,6 +204,9 @@ func (w *World) evict(p *pod) {
 	grace := drainable.GraceOf(p.seen)
 	w.ledger.Evictions++
 	w.budgets.count(p, -1)
+	if p.awaited() {
+		w.budgets.await(p, 1)
+	}
 	p.leaving = true
 	w.show(p, func(n *fleet.Pod) { n.Deleted, n.Ready = fleet.SecondOf(w.time().Add(grace)), false })
 	r := p.replica
@@ -212,6 +218,9 @@ func (w *World) evict(p *pod) {
 		}
 	}
 	w.in(int64(grace/time.Second), func() {
+		if p.awaited() {
+			w.budgets.await(p, -1) // from now on its successor is
+		}
 		w.remove(p)
 		w.makeAgain(r)
 	})

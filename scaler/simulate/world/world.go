@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,7 +118,7 @@ func (w *World) settleIn() error {
 		w.budgets.given = given.Budgets
 	}
 	for i, g := range groups {
-		if len(g.NodeTemplates) > 0 && !(g.NodeTemplates[0].PricePerHour > 0) {
+		if slices.ContainsFunc(g.NodeTemplates, func(t fleet.NodeTemplate) bool { return !(t.PricePerHour > 0) }) {
 			return fmt.Errorf("the price of group %s is not known: give one in the snapshot, as pricePerHour of its node template, or by --price-file", g.Name)
 		}
 		if w.groups[g.Name] != nil {
@@ -134,6 +135,7 @@ func (w *World) settleIn() error {
 	for _, g := range given.Groups {
 		for _, i := range g.Instances {
 			w.awaitNode(g.Name, i)
+			w.goOnGoing(g.Name, i)
 		}
 	}
 	for _, p := range given.Pods {
@@ -203,7 +205,9 @@ func (w *World) accrue(to int64) {
 	elapsed := to - w.now
 	for i := range w.snapshot.Groups {
 		g := w.groups[w.snapshot.Groups[i].Name]
-		g.seconds += elapsed * int64(g.billed)
+		for _, t := range g.tariffs {
+			t.seconds += elapsed * int64(t.billed)
+		}
 	}
 	w.ledger.podSeconds += elapsed * int64(w.ledger.running)
 	if elapsed > 0 {

@@ -271,6 +271,86 @@ func TestSnapshotGoesOn(t *testing.T) {
 	}
 }
 
+// TestWhatGoesInASnapshotGoesOn: an instance that is being terminated at the start comes to its end, whether
+// it has a node or not and whatever step it is at. Its pod is made again, and is paid for.
+func TestWhatGoesInASnapshotGoesOn(t *testing.T) {
+	hook := fleet.Hook{Name: "windlass", Transition: fleet.OnTerminate, Heartbeat: metav1.Duration{Duration: time.Hour}, Global: metav1.Duration{Duration: 48 * time.Hour}, Default: "CONTINUE"}
+	for _, state := range []string{fleet.Terminating, fleet.TerminatingWait, fleet.TerminatingProceed} {
+		for _, hooks := range [][]fleet.Hook{nil, {hook}} {
+			for _, node := range []bool{true, false} {
+				s, of, p := given()
+				g := &s.Groups[0]
+				g.Hooks, g.Desired = hooks, 0
+				g.Instances = g.Instances[:1]
+				g.Instances[0].State = state
+				s.Nodes = s.Nodes[:1]
+				if !node {
+					s.Nodes, p.Node, p.Phase, p.Ready = nil, "", fleet.PodPending, false
+				}
+				if state == fleet.TerminatingWait && hooks == nil {
+					continue // nothing would hold it
+				}
+				l, w := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p})
+				if list := w.group("web").Instances; len(list) != 1 || list[0].ID == "i-web-1" || l.Pending > 0 || l.Launches != 1 || l.Bills[0].Seconds < 3600 {
+					t.Errorf("%s, %d hooks, node %v: instances %v, %d pods wait, %d launches, %d s billed", state, len(hooks), node, list, l.Pending, l.Launches, l.Bills[0].Seconds)
+				}
+			}
+		}
+	}
+}
+
+// TestPricesOfZones: a machine is billed for what its own zone costs.
+func TestPricesOfZones(t *testing.T) {
+	s, of, p := given()
+	g := &s.Groups[0]
+	g.Zones = []string{"a", "b"}
+	dear := g.NodeTemplates[0]
+	dear.Zone, dear.PricePerHour = "b", 10
+	dear.Labels = maps.Clone(dear.Labels)
+	dear.Labels[corev1.LabelTopologyZone] = "b"
+	g.NodeTemplates = append(g.NodeTemplates, dear)
+	of.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b"}
+	g.Desired, g.Instances, s.Nodes, s.Pods = 0, nil, nil, nil
+	p.Spec, p.Node, p.Phase, p.Ready = of.Spec, "", fleet.PodPending, false
+	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p})
+	if got := l.Dollars(); math.Abs(got-20) > 0.1 || len(l.Bills) != 2 || l.Bills[0].Seconds != 0 || l.Bills[1].Price != 10 {
+		t.Errorf("two hours in the dear zone cost $%.2f: %+v", got, l.Bills)
+	}
+	g.NodeTemplates[1].PricePerHour = 0
+	if _, err := New(Spec{Boot: oneGroup().Boot, Shutdown: oneGroup().Shutdown}, trace.Trace{Start: midnight, Seconds: 60, Snapshot: &s}, policy.DefaultPolicy(), 1); err == nil || !strings.Contains(err.Error(), "price of group web is not known") {
+		t.Errorf("a zone without a price: %v", err)
+	}
+}
+
+// TestBudgetOfAStatefulSet: a pod that is made again only when the one before it has left is missing until
+// then, so the budget lets no other go.
+func TestBudgetOfAStatefulSet(t *testing.T) {
+	one := 1
+	of := workloadOf("db", "100m")
+	of.Kind, of.MaxUnavailable = "StatefulSet", &one
+	w, err := New(oneGroup(), trace.Trace{Start: midnight, Seconds: 3600, Workloads: []trace.Workload{of}, Pods: []trace.Pod{{Ends: trace.Never}, {Ends: trace.Never}, {Ends: trace.Never}}}, policy.DefaultPolicy(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+	is := func(when string, healthy, desired, allowed int32) {
+		t.Helper()
+		if b := w.budgets.seen[0]; b.Healthy != healthy || b.Desired != desired || b.Allowed != allowed {
+			t.Errorf("%s: %d healthy, %d desired, %d allowed; want %d, %d, %d", when, b.Healthy, b.Desired, b.Allowed, healthy, desired, allowed)
+		}
+	}
+	is("at first", 3, 2, 1)
+	p := w.podAt[0]
+	w.evict(p)
+	is("while one leaves", 2, 2, 0)
+	w.budgets.await(p, -1) // as when its grace is over
+	w.remove(p)
+	w.makeAgain(p.replica)
+	is("when its successor waits", 2, 2, 0)
+}
+
 // TestOwnPrice: an instance of a group with several types costs what it is billed for, of a snapshot or
 // launched, unless the group buys in two ways.
 func TestOwnPrice(t *testing.T) {
