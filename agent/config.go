@@ -45,7 +45,7 @@ func (c *config) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.podName, "pod-name", os.Getenv(envPodName), "the name of this pod, for the log [$"+envPodName+"]")
 	flags.StringVar(&c.metadata, "metadata", metadataEC2, "where notices of the machine are read: ec2 is the instance metadata of EC2; none is nowhere, as on machines of another cloud, and the agent serves the requests on its Node alone")
 	flags.DurationVar(&c.pollInterval, "imds-poll-interval", imds.UsualInterval,
-		"how often the instance metadata are read for a spot interruption and the target lifecycle state; what is read less often keeps its proportion to that")
+		"how often the instance metadata are read for a spot interruption and the target lifecycle state, at most 30s; what is read less often keeps its proportion to that")
 	c.policy = drain.DefaultPolicy()
 	c.policy.Version = telemetry.Version()
 	c.registerPolicy(flags)
@@ -71,7 +71,7 @@ func (c *config) check() error {
 	if c.pollInterval < leastPoll {
 		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, less than %s", c.pollInterval, leastPoll))
 	}
-	if c.pollInterval > mostPoll {
+	if c.pollInterval > mostPoll && c.metadata != metadataNone {
 		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, more than %s: a spot interruption is announced two minutes before", c.pollInterval, mostPoll))
 	}
 	errs = append(errs, c.checkPolicy())

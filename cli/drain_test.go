@@ -113,7 +113,7 @@ func TestANodeThatGoes(t *testing.T) {
 			}
 		}()
 		err := c.run(t.Context(), []string{"drain", "a", "--wait"})
-		if err == nil || err.Error() != "node a: not drained: the node is gone" {
+		if err == nil || err.Error() != "node a: not drained: the node is gone, and the end of its drain was not seen" {
 			t.Errorf("error %v", err)
 		}
 	})

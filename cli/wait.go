@@ -85,8 +85,8 @@ func (r reader) drainOne(ctx context.Context, name string, request contract.Requ
 	var last view.Progress
 	look := func(node *corev1.Node) (ended bool) {
 		now := view.ProgressOf(name, request.ID, node)
-		if node == nil { // a drain that had ended would have been seen
-			now.Drain, now.Failed = last.Drain, "the node is gone"
+		if node == nil {
+			now.Drain, now.Failed = last.Drain, "the node is gone, and the end of its drain was not seen"
 		}
 		last = now
 		show(last)
@@ -102,10 +102,7 @@ func (r reader) drainOne(ctx context.Context, name string, request contract.Requ
 			if !is || node.Name != name {
 				return nil
 			}
-			if event.Type == watch.Deleted {
-				node = nil
-			}
-			if look(node) {
+			if look(node) || event.Type == watch.Deleted && look(nil) { // the last version may say that it is drained
 				return errEnough
 			}
 			return nil

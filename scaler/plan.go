@@ -154,7 +154,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
 	observer := observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: reader.Machines, GroupsFault: reader.Fault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: reader.Machines, GroupsFault: reader.Fault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Trouble: keepLatest(trouble),
 	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -126,8 +127,17 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	small := rest.CopyConfig(config)
+	kube.Bound(small)
+	bounded, err := kubernetes.NewForConfig(small)
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
 	sc := newScaler(s, client, custom, meta, cloud, m, logger)
 	sc.clock = clock
+	if sc.actor != nil {
+		sc.actor.Pods = bounded.CoreV1()
+	}
 	listener, err := sc.listen()
 	if err != nil {
 		return err
@@ -380,6 +390,7 @@ func (sc *scaler) load(ctx context.Context, memory *status.Memory, waits func(er
 			return nil // the loop ends at once
 		}
 		if errors.Is(err, status.ErrUnreadable) {
+			waits(nil)
 			sc.logger.Error("persisted state unreadable, starting with an empty one", "err", err)
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // budgets are those of the cluster: as they were listed when the pods were, and in the live
@@ -27,7 +28,7 @@ type budgets struct {
 	// index of those in namespaces that pods were in; nil when it must be made anew.
 	index      *drainable.Budgets
 	namespaces sets.Set[string]
-	// size is what the known ones take, in bytes. Above mostBytes tooMany is true, none is kept, and the
+	// size is what the known ones take, in bytes. Above kube.MostBytes tooMany is true, none is kept, and the
 	// drain does without: watches add to what a list was small enough for.
 	size    int
 	tooMany bool
@@ -106,7 +107,7 @@ func sizeOf(b fleet.Budget) int {
 
 func (b *budgets) put(budget fleet.Budget) {
 	b.remove(budget)
-	if b.size += sizeOf(budget); b.size > mostBytes {
+	if b.size += sizeOf(budget); b.size > kube.MostBytes {
 		*b = budgets{live: map[string]bool{}, tooMany: true}
 	}
 	if b.tooMany {
@@ -215,7 +216,7 @@ func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods) {
 		if failures == 1 && ctx.Err() == nil {
 			logger.Warn("listing PodDisruptionBudgets failed", "err", err)
 		}
-		if apierrors.IsForbidden(err) || tooLarge(err) {
+		if apierrors.IsForbidden(err) || kube.TooLarge(err) {
 			return
 		}
 		sleep(ctx, Pause(failures, err))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -55,7 +54,7 @@ func New(config *rest.Config, node string) (*Client, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/api"
 	c.GroupVersion = &corev1.SchemeGroupVersion
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	kube.Bound(c)
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	api, err := rest.RESTClientFor(c)
 	if err != nil {

@@ -8,7 +8,6 @@
 //	pods.go      the pods of the node, kept in step by one watch
 //	budgets.go   the budgets that guard them; those of a namespace by a watch
 //	follow.go    keep a watch open: resume, begin anew, back off
-//	bounds.go    how much of an answer is read
 //
 // The agent is paid for on every node, so this is a REST client with a scheme
 // of a few kinds and not the clientset (which registers every kind there is),

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // source is what a watch is made of.
@@ -82,7 +84,7 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 }
 
 func (s *source) pause(failures int, err error) time.Duration {
-	if s.spare && (apierrors.IsForbidden(err) || tooLarge(err)) {
+	if s.spare && (apierrors.IsForbidden(err) || kube.TooLarge(err)) {
 		return pause(failures, longestSpared, err)
 	}
 	return Pause(failures, err)

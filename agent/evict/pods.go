@@ -20,6 +20,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // Pods are the pods of a node, as a watch last reported. Safe for concurrent use.
@@ -314,7 +315,7 @@ const anyVersion, latest = "0", ""
 // as they are now: of each page is kept what a drain asks for.
 func (c *Client) pods(ctx context.Context, selector, version string) (*corev1.PodList, error) {
 	list, err := c.page(ctx, selector, version, nil)
-	if !tooLarge(err) {
+	if !kube.TooLarge(err) {
 		return list, err
 	}
 	all := &corev1.PodList{}
@@ -339,7 +340,7 @@ func (c *Client) page(ctx context.Context, selector, version string, after *core
 	defer cancel()
 	ask := c.own.Get().Resource("pods").Param("fieldSelector", selector).Param("resourceVersion", version).MaxRetries(0)
 	if after != nil {
-		ask = ask.Param("limit", strconv.Itoa(podsPerPage)).Param("continue", after.Continue)
+		ask = ask.Param("limit", strconv.Itoa(kube.PodsPerPage)).Param("continue", after.Continue)
 	}
 	list := &corev1.PodList{}
 	return list, ask.Do(ctx).Into(list)

@@ -28,6 +28,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -389,7 +390,7 @@ func TestWatchPodsWithoutBudgets(t *testing.T) {
 func TestLargePodsComeByPages(t *testing.T) {
 	s, client := newServer(t)
 	var large []corev1.Pod
-	for i := range 2*podsPerPage + 1 {
+	for i := range 2*kube.PodsPerPage + 1 {
 		large = append(large, *pod(fmt.Sprintf("p%02d", i), "4", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"document": strings.Repeat("x", 1<<20), contract.AnnotationSafeToEvict: "false"}
 		}))
@@ -413,13 +414,13 @@ func TestLargePodsComeByPages(t *testing.T) {
 // Budgets that are too large are done without, and not asked for again and again.
 func TestLargeBudgetsAreLeft(t *testing.T) {
 	s, client := newServer(t)
-	s.wide = mostBytes
+	s.wide = kube.MostBytes
 	list := NewPods(func() {})
 	client.guard(t.Context(), quiet, list)
 	if b := list.Seen().Budgets; b != nil {
 		t.Errorf("budgets %v", b)
 	}
-	s.wide = mostBytes / 2
+	s.wide = kube.MostBytes / 2
 	list.Replace([]corev1.Pod{*pod("a", "1")})
 	client.guard(t.Context(), quiet, list)
 	if list.Seen().Budgets == nil || s.budgetLists != 2 {
@@ -554,7 +555,7 @@ func TestBudgetsAreBounded(t *testing.T) {
 	if seen := list.Seen(); seen.Budgets == nil || !seen.Live["shop"] {
 		t.Fatal("two large budgets were too many")
 	}
-	for n := range mostBytes >> 20 {
+	for n := range kube.MostBytes >> 20 {
 		add("other", n)
 	}
 	list.Live("other", true)

@@ -18,6 +18,10 @@ func (f *fold) grown(e Event) {
 		return // of a scaler that does not say
 	}
 	h := f.lasting(ScaleUp, x.Group)
+	if h != nil && e.At.After(h.Last.Add(overdue)) { // nobody saw how that one ended
+		h.end(Over, e.At)
+		h = nil
+	}
 	if h == nil {
 		h = f.begin(Happening{Kind: ScaleUp, Subject: x.Group, Group: x.Group, Zone: x.Zone, Phase: Launching, Began: e.At, From: x.From, To: x.To})
 	} else {
@@ -72,7 +76,7 @@ func (f *fold) risen(h *Happening) {
 		return
 	}
 	page := f.world.Page // without one of since then, or on which the group may be left out, nobody knows
-	if f.world.Now.After(h.Last.Add(overdue)) && page != nil && page.Written.After(h.Last) && complete(page, h.Group) {
+	if page != nil && page.Written.After(h.Last.Add(overdue)) && complete(page, h.Group) {
 		h.end(Overdue, f.world.Now)
 	}
 }

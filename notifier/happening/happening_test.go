@@ -140,6 +140,22 @@ func TestTales(t *testing.T) {
 			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 3})
 			x.look(0)
 		}, []string{"scale-up web ready 1→3 after 38m0s"}},
+		{"nodes that came while the scaler was away", func(x *tale) {
+			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
+			x.look(10 * time.Second)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 1})
+			x.look(36 * time.Minute)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 3})
+			x.look(0)
+		}, []string{"scale-up web ready 1→3 after 36m10s"}},
+		{"launches far apart of which nobody saw the end", func(x *tale) {
+			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
+			x.look(24 * time.Hour)
+			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 3, To: 4})
+			x.look(time.Minute)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 4, Ready: 4})
+			x.look(0)
+		}, []string{"scale-up web over 1→3 after 24h0m0s", "scale-up web ready 3→4 after 1m0s"}},
 		{"a group that is lowered meanwhile", func(x *tale) {
 			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
 			x.look(time.Second)

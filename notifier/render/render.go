@@ -100,7 +100,7 @@ func (m *Message) moment(name string, at time.Time) {
 
 // titles of a happening while it lasts, and of its end by phase; the rest is the kind's.
 var titles = map[happening.Kind]map[happening.Phase]string{
-	happening.ScaleUp:      {happening.Launching: "Scaling up", happening.Ready: "Scaled up", happening.Overdue: "Nodes are not Ready in time", happening.Failed: "Scale-up failed"},
+	happening.ScaleUp:      {happening.Launching: "Scaling up", happening.Ready: "Scaled up", happening.Overdue: "Nodes are not Ready in time", happening.Failed: "Scale-up failed", happening.Over: "Scale-up not seen to its end"},
 	happening.ScaleDown:    {happening.Draining: "Scaling down", happening.Terminated: "Scaled down", happening.Cancelled: "Scale-down cancelled"},
 	happening.Interruption: {happening.Noticed: "Notice for a node", happening.Draining: "Node drains", happening.Drained: "Node drained", happening.Gone: "Node gone before it was drained", happening.Failed: "Drain failed", happening.Cancelled: "Notice cancelled"},
 	happening.DrainBlocked: {happening.Lasting: "Drain blocked", happening.Over: "Drain no longer blocked"},
@@ -123,6 +123,8 @@ func (m *Message) one(h *happening.Happening) {
 			m.Text = fmt.Sprintf("group %s grew %d→%d, and all nodes are Ready after %s", h.Group, h.From, h.To, took(h))
 		case happening.Overdue:
 			m.Text = fmt.Sprintf("group %s grew %d→%d, and after %s some nodes are not Ready", h.Group, h.From, h.To, took(h))
+		case happening.Over:
+			m.Text = fmt.Sprintf("group %s grew %d→%d, and whether the nodes came could not be seen", h.Group, h.From, h.To)
 		case happening.Failed:
 			m.Text = fmt.Sprintf("group %s does not grow beyond %d: no node has come in %s", h.Group, h.To, took(h))
 		}

@@ -57,7 +57,8 @@ func NewShoutrrr(url string) (*Shoutrrr, error) {
 var errBusy = errors.New("the call before has not ended")
 
 // Send implements Sender. A call that goes on when ctx ends is that of the next Send of the same
-// message, which is not sent twice so; another message waits for it.
+// message, which is not sent twice so; another message waits for it. A call that nothing is heard of is
+// forsaken in the end, and its message is sent again.
 func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
 	if s.pending != nil && time.Since(s.pending.begun) > forsakenAfter {
 		s.pending = nil

@@ -7,6 +7,7 @@
 //	denied.go  what an admission webhook denies
 //	account.go is our account one that admission policies confine
 //	events.go  EventWriter: Events, at a bounded rate
+//	bound.go   Bound: how much of an answer is read
 //	clock.go   Clock: the API server's time, where the node's own is off
 //	gone.go    does an answer say that a pod is no more
 //	lease/     one leader among replicas (the scaler's; the agent links none of it)

@@ -54,7 +54,7 @@ var _ Events = (*kube.EventWriter)(nil)
 // Actor carries out actions. Use New.
 type Actor struct {
 	Nodes  corev1client.NodeInterface
-	Pods   corev1client.PodsGetter
+	Pods   corev1client.PodsGetter // of a client that kube.Bound bounds
 	Groups Groups
 	// Buffers writes the status of CapacityBuffers; nil where buffers are not read.
 	Buffers dynamic.NamespaceableResourceInterface

@@ -301,15 +301,19 @@ func (a *Actor) steer(ctx context.Context, x action.Steer) error {
 	return err
 }
 
-// podsPerPage are listed at a time, and endedPages are as many pages as are read of pods that have
-// ended: tenants make pods of a megabyte each, and any number that have ended, on a node that they
-// name.
-const podsPerPage, endedPages = 5, 20
+// endedPages are as many pages as are read of pods that have ended, of which a tenant may leave any
+// number, on a node that he names.
+const endedPages = 20
 
 // occupant names a pod that the node must not go away under; empty without one.
-// The pods are listed live. What has ended and is being deleted is waited for out of courtesy alone.
+// The pods are listed live: at once, which the API server answers from its cache, and page by page where
+// that is too large. What has ended and is being deleted is waited for out of courtesy alone.
 func (a *Actor) occupant(ctx context.Context, node string) (string, error) {
 	of := fields.OneTermEqualSelector("spec.nodeName", node)
+	pod, err := a.firstOccupant(ctx, of, 0, 1)
+	if !kube.TooLarge(err) {
+		return pod, ofNode(node, err)
+	}
 	phase := func(not ...corev1.PodPhase) fields.Selector {
 		selectors := []fields.Selector{of}
 		for _, p := range not {
@@ -317,18 +321,23 @@ func (a *Actor) occupant(ctx context.Context, node string) (string, error) {
 		}
 		return fields.AndSelectors(selectors...)
 	}
-	pod, err := a.firstOccupant(ctx, phase(corev1.PodSucceeded, corev1.PodFailed), math.MaxInt)
+	pod, err = a.firstOccupant(ctx, phase(corev1.PodSucceeded, corev1.PodFailed), kube.PodsPerPage, math.MaxInt)
 	if err == nil && pod == "" {
-		pod, err = a.firstOccupant(ctx, phase(corev1.PodPending, corev1.PodRunning, corev1.PodUnknown), endedPages)
+		pod, err = a.firstOccupant(ctx, phase(corev1.PodPending, corev1.PodRunning, corev1.PodUnknown), kube.PodsPerPage, endedPages)
 	}
-	if err != nil {
-		return "", fmt.Errorf("listing the pods of node %s: %w", node, err)
-	}
-	return pod, nil
+	return pod, ofNode(node, err)
 }
 
-func (a *Actor) firstOccupant(ctx context.Context, of fields.Selector, pages int) (string, error) {
-	options := metav1.ListOptions{FieldSelector: of.String(), Limit: podsPerPage}
+func ofNode(node string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("listing the pods of node %s: %w", node, err)
+}
+
+// firstOccupant reads so many pages at most, each of so many pods, or of all where that is 0.
+func (a *Actor) firstOccupant(ctx context.Context, of fields.Selector, each int64, pages int) (string, error) {
+	options := metav1.ListOptions{FieldSelector: of.String(), Limit: each}
 	for range pages {
 		pods, err := a.Pods.Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {

@@ -27,8 +27,6 @@ type Provider struct {
 	timeout    time.Duration
 	record     func(Call)
 	ended      ledger
-	// listing has a place for each answer with instances that is read at the same time.
-	listing chan struct{}
 }
 
 // Call is one call that was made, for metrics.
@@ -69,15 +67,9 @@ func codeName(code codes.Code) string {
 	return code.String()
 }
 
-// instances asks for those of a group. No more are kept of an answer than show that they are too many, and
-// few answers are read at a time: one may be forty times as large in memory as on the wire.
+// instances asks for those of a group. No more are kept of an answer than show that they are too many: one
+// may be forty times as large in memory as on the wire.
 func (p *Provider) instances(ctx context.Context, group string) ([]*protocol.Instance, error) {
-	select {
-	case p.listing <- struct{}{}:
-		defer func() { <-p.listing }()
-	case <-ctx.Done():
-		return nil, explain("NodeGroupNodes", status.FromContextError(ctx.Err()).Err())
-	}
 	nodes, err := ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: group})
 	if err != nil {
 		return nil, err

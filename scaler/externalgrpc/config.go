@@ -120,7 +120,7 @@ func Dial(c Config, record func(Call)) (*Provider, error) {
 	if record == nil {
 		record = func(Call) {}
 	}
-	return &Provider{Address: c.Address, client: protocol.NewCloudProviderClient(connection), connection: connection, timeout: c.timeout(), record: record, listing: make(chan struct{}, listingAtOnce)}, nil
+	return &Provider{Address: c.Address, client: protocol.NewCloudProviderClient(connection), connection: connection, timeout: c.timeout(), record: record}, nil
 }
 
 func (c Config) credentials() (credentials.TransportCredentials, error) {

@@ -54,8 +54,6 @@ const (
 	defineEvery = 30 * time.Second
 	// groupsAtOnce is how many groups are read at the same time.
 	groupsAtOnce = 8
-	// listingAtOnce is how many answers with instances are read at the same time.
-	listingAtOnce = 2
 )
 
 // read asks for all of a group that is due.

@@ -140,8 +140,8 @@ func TestSecretsAreWithheld(t *testing.T) {
 		of   Program
 		text string
 	}{
-		{Autoscaler, "awsAccessKeyID: hunter2a\nawsSecretAccessKey: hunter2b\nextraEnv: {FOO_PASSWORD: hunter2c, GITHUB_TOKEN: hunter2d}"},
-		{Handler, "webhookURL: https://hooks.example.com/hunter2e\nwebhookHeaders: '{\"Authorization\":\"hunter2f\"}'"},
+		{Autoscaler, "awsAccessKeyID: hunter2a\nawsSecretAccessKey: hunter2b\nextraEnv: {FOO_PASSWORD: hunter2c, GITHUB_TOKEN: hunter2d, HTTPS_PROXY: 'http://u:hunter2k@proxy'}\nenvFromSecret: shown"},
+		{Handler, "webhookTemplate: '{\"routing_key\":\"hunter2j\"}'\nwebhookURL: https://hooks.example.com/hunter2e\nwebhookHeaders: '{\"Authorization\":\"hunter2f\"}'"},
 		{Handler, `apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: handler}
@@ -161,7 +161,7 @@ spec: {template: {spec: {containers: [{image: a/aws-node-termination-handler, ar
 			t.Errorf("a secret is in %q", text[max(0, i-100):i+8])
 		}
 	}
-	for _, name := range []string{"awsAccessKeyID", "awsSecretAccessKey", "FOO_PASSWORD", "GITHUB_TOKEN", "webhook-url", "webhook-headers", "webhook-proxy", "OTHER"} {
+	for _, name := range []string{"awsAccessKeyID", "awsSecretAccessKey", "FOO_PASSWORD", "GITHUB_TOKEN", "webhook-url", "webhook-headers", "webhook-proxy", "OTHER", "HTTPS_PROXY", "envFromSecret=shown"} {
 		if !strings.Contains(report.Text(), name) {
 			t.Errorf("%s is not named", name)
 		}

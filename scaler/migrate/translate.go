@@ -66,13 +66,20 @@ func Translate(in Input, check Checker) Report {
 	return t.report
 }
 
-// secret is found in the names of values that are secrets. Those of a webhook are all.
-var secret = regexp.MustCompile(`(?i)secret|passw|token|credential|(access|api|private)[-_.]?key|webhook[-_.]?(url|headers|proxy)`)
+// secret is found in the names of values that are secrets, or may have some: those of a webhook are all.
+var secret = regexp.MustCompile(`(?i)secret|passw|token|credential|(access|api|private)[-_.]?key|webhook|routing`)
+
+// secretReference is found in the names of values that name a secret, or say whether there is one.
+var secretReference = regexp.MustCompile(`(?i)^envFromSecret$|secrets$|secretKeyRef|secretName|automount`)
+
+// userInfo is the password of a URL.
+var userInfo = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
 
 // withhold takes secrets out of what is printed: people keep it, and commit it.
 func withhold(items []Item) {
 	for i := range items {
-		if items[i].Value != "" && secret.MatchString(items[i].Name) {
+		name := items[i].Name
+		if items[i].Value != "" && (secret.MatchString(name) && !secretReference.MatchString(name) || userInfo.MatchString(items[i].Value)) {
 			items[i].Value = "***"
 		}
 	}

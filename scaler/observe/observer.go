@@ -67,6 +67,8 @@ type Config struct {
 	// Report takes why nodes, pods, budgets or DaemonSets are not seen as they come, or nil where all of
 	// them are, after each call for them; may be nil.
 	Report func(error)
+	// Trouble takes every failure of a call that watching consists of; may be nil.
+	Trouble func(error)
 }
 
 // Observer watches a cluster. Its Snapshot makes no call: it is what the watches delivered so
@@ -96,6 +98,8 @@ type Observer struct {
 	// version counts the changes that a Snapshot can show.
 	version atomic.Uint64
 
+	reporting sync.Mutex // one Report after the other, each as it is at that moment
+
 	mu     sync.Mutex
 	agents map[string]agent // by the pod's name
 	ready  map[string]bool  // by the node's name; what agents add up to, nil if to be done again
@@ -120,6 +124,9 @@ type agent struct {
 func New(config Config) *Observer {
 	if config.Report == nil {
 		config.Report = func(error) {}
+	}
+	if config.Trouble == nil {
+		config.Trouble = func(error) {}
 	}
 	if config.Now == nil {
 		config.Now = time.Now

@@ -109,6 +109,9 @@ func (o *outage) breaks(what string, why error, at time.Time) {
 			o.from = at
 		}
 	}
+	if o.heardOf[what] && !o.from.IsZero() && at.Before(o.from) {
+		o.from = at
+	}
 	o.broken[what] = why
 }
 

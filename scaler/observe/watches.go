@@ -64,12 +64,12 @@ func (o *Observer) allWatches() []watched {
 func vital[O object, T any, L runtime.Object](o *Observer, what string, api lister[L], fields string, into *table[O, T]) watched {
 	into.asked, into.listed = func() { o.outage.asks(what) }, func() {
 		o.outage.listed(what)
-		o.config.Report(o.outage.why())
+		o.tellHealth()
 	}
 	report := func(err error) {
 		o.outage.heard(what, err)
 		o.report(err)
-		o.config.Report(o.outage.why())
+		o.tellHealth()
 	}
 	return watched{
 		what: what, refused: &refusal{}, synced: into.hasSynced,
@@ -106,7 +106,14 @@ func (o *Observer) refusal(what, without string) *refusal {
 func (o *Observer) report(err error) {
 	if err != nil {
 		o.server.watchBroke()
+		o.config.Trouble(err)
 	}
+}
+
+func (o *Observer) tellHealth() {
+	o.reporting.Lock()
+	defer o.reporting.Unlock()
+	o.config.Report(o.outage.why())
 }
 
 // others is what only some pods ask for.

@@ -243,7 +243,7 @@ func TestReportIsOfAllThatIsVital(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			o.outage.heard("nodes", nil) // which works
-			o.config.Report(o.outage.why())
+			o.tellHealth()
 			if err := *last.Load(); (err == nil) != (what != "pods") {
 				t.Errorf("%s are not seen, and what is reported is %v", what, err)
 			}

@@ -160,7 +160,7 @@ func (n *Node) NeverUp(remembered bool) bool {
 	if n.Mark != "" || n.Up() {
 		return false
 	}
-	return remembered || !n.Ready && n.ReadySince.Sub(n.Created).Abs() < bornUnready
+	return remembered || !n.Ready && (n.ReadySince.IsZero() || n.ReadySince.Sub(n.Created).Abs() < bornUnready)
 }
 
 // Up reports whether a node is Ready and nothing has yet to start on it.

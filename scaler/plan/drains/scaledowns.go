@@ -152,13 +152,13 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	case answered && report.Phase == contract.PhaseDrained:
 		d.finishDrained(n)
 	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
-		d.limit(n, report.Since.Time, verdict.Say("blocked by {blockers}", verdict.Blockers(report.BlockedBy)))
+		d.limit(n, d.drainsSince(n), verdict.Say("blocked by {blockers}", verdict.Blockers(report.BlockedBy)))
 	case answered && report.Phase == contract.PhaseWaiting && d.task(n) != "":
-		d.limit(n, report.Since.Time, verdict.Say("it waits for pod {pod}, which may stay until it ends", verdict.Pod(d.task(n))))
+		d.limit(n, d.drainsSince(n), verdict.Say("it waits for pod {pod}, which may stay until it ends", verdict.Pod(d.task(n))))
 	case answered && report.Phase == contract.PhaseDraining:
 		d.limitGrace(n)
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
-		d.limit(n, report.Since.Time, verdict.Say("it failed: {cause}", verdict.Cause(report.Message)))
+		d.limit(n, d.drainsSince(n), verdict.Say("it failed: {cause}", verdict.Cause(report.Message)))
 	}
 	n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(n.Progress(id)))
 }
@@ -207,7 +207,7 @@ func (d *Drains) detaches(n *cluster.Node) bool {
 
 func (d *Drains) finishDrained(n *cluster.Node) {
 	if pod, occupied := n.Occupied(d.Now); occupied {
-		d.limit(n, n.Report.Since.Time, verdict.Say("pods come back to it, such as {pod}", verdict.Pod(pod)))
+		d.limit(n, d.drainsSince(n), verdict.Say("pods come back to it, such as {pod}", verdict.Pod(pod)))
 		n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(verdict.Say("it was drained, and then pod {pod} came", verdict.Pod(pod))))
 		return
 	}
@@ -226,21 +226,26 @@ func (d *Drains) limitGrace(n *cluster.Node) {
 	}
 }
 
+// drainsSince is since when a node drains by its report. That is the node's word: it makes the time
+// of a drain no more than twice as long.
+func (d *Drains) drainsSince(n *cluster.Node) time.Time {
+	since := n.Report.Since.Time
+	if since.After(d.Now) {
+		return n.Request.At.Time
+	}
+	return cluster.Earliest(since, n.Request.At.Add(d.Policy.MaxDrainTime))
+}
+
 // limit gives a drain up that is stuck for too long. Its time begins with the request
-// where a report does not say since when, or names a time to come. A report's date is the
-// node's word: it makes the time no more than twice as long.
+// where a report does not say since when, or names a time to come.
 func (d *Drains) limit(n *cluster.Node, since time.Time, why verdict.Details) {
 	if n.Cancelled {
 		return
 	}
-	asked := n.Request.At.Time
 	if since.IsZero() || since.After(d.Now) {
-		since = asked
+		since = n.Request.At.Time
 	}
 	end := since.Add(d.Policy.MaxDrainTime)
-	if last := asked.Add(2 * d.Policy.MaxDrainTime); end.After(last) {
-		end = last
-	}
 	if d.Now.Before(end) {
 		d.Clock.At(end)
 		return

@@ -337,6 +337,9 @@ func (d *Hooks) heldUntil(p cluster.Passage, hook fleet.Hook) (end time.Time, op
 	if hook.Global.Duration > 0 {
 		global = p.Began.Add(hook.Global.Duration)
 	}
+	if d.boots(p) {
+		return cluster.Earliest(d.DueUp(p.Node), global), true
+	}
 	report, answered := p.Answered()
 	switch {
 	case d.Acts(p.Node):

@@ -20,10 +20,10 @@ const (
 
 // rememberMemory persists the least memory that nodes of a type and image have been seen with, and
 // of a type with whatever image, for groups that have none. Less replaces more, and so does noticeably
-// more: whatever was odd is over. A node that has noticeably less than most of its kind says nothing
+// more: whatever was odd is over. A node that has noticeably less than half of its kind says nothing
 // of others.
 func (d *Templates) rememberMemory() {
-	used, there := map[string]bool{}, map[string][]int64{}
+	used, there := map[string]bool{}, map[kindSeen][]int64{}
 	for _, g := range d.Groups {
 		for _, s := range g.NodeTemplates {
 			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
@@ -32,26 +32,26 @@ func (d *Templates) rememberMemory() {
 			if n.MemoryThere < seenStep || n.Instance.Type == "" || !n.Up() {
 				continue
 			}
-			seen := n.MemoryThere / seenStep * seenStep
-			there[fleet.SeenKey(n.Instance.Type, "")] = append(there[fleet.SeenKey(n.Instance.Type, "")], seen)
-			if image := imageOf(g, n); image != "" {
-				there[fleet.SeenKey(n.Instance.Type, image)] = append(there[fleet.SeenKey(n.Instance.Type, image)], seen)
+			kind := kindSeen{n.Instance.Type, imageOf(g, n)}
+			there[kind] = append(there[kind], n.MemoryThere/seenStep*seenStep)
+		}
+	}
+	least := map[string]resource.Quantity{}
+	for kind, all := range there {
+		slices.Sort(all)
+		middle := *resource.NewQuantity(all[(len(all)-1)/2], resource.BinarySI)
+		all = slices.DeleteFunc(all, func(bytes int64) bool { return short(*resource.NewQuantity(bytes, resource.BinarySI), middle) })
+		now := *resource.NewQuantity(all[0], resource.BinarySI)
+		for _, key := range []string{fleet.SeenKey(kind.instanceType, ""), fleet.SeenKey(kind.instanceType, kind.image)} {
+			if known, ok := least[key]; !ok || now.Cmp(known) < 0 {
+				least[key] = now
 			}
 		}
 	}
-	for key, all := range there {
+	for key, now := range least {
 		used[key] = true
-		slices.Sort(all)
-		middle := *resource.NewQuantity(all[len(all)/2], resource.BinarySI)
-		for _, bytes := range all {
-			now := *resource.NewQuantity(bytes, resource.BinarySI)
-			if short(now, middle) {
-				continue
-			}
-			if known, ok := d.State.Seen[key]; !ok || now.Cmp(known) < 0 || short(known, now) {
-				d.State.Seen[key] = now
-			}
-			break
+		if known, ok := d.State.Seen[key]; !ok || now.Cmp(known) < 0 || short(known, now) {
+			d.State.Seen[key] = now
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.State.Seen)) {
@@ -60,6 +60,9 @@ func (d *Templates) rememberMemory() {
 		}
 	}
 }
+
+// kindSeen are nodes of one type and image.
+type kindSeen struct{ instanceType, image string }
 
 // imageOf is the machine image of a node, where its template has it.
 func imageOf(g *cluster.Group, n *cluster.Node) string {

@@ -168,13 +168,14 @@ func (r Report) nodes(run *Run) chart.Chart {
 	return c
 }
 
-// mostBills bounds how many groups a run lists.
+// mostBills bounds how many bills a run lists.
 const mostBills = 500
 
-// bills lists what each group cost, the dearest first, and the others together.
+// bills lists what each group cost, at each price that its zones have, the dearest first, and the others
+// together.
 func (run *Run) bills(b *strings.Builder) {
 	b.WriteString("<details><summary>bill by group</summary><table>\n<tr><th>group</th><th>type</th><th>$ an hour</th><th>node-hours</th><th>$</th></tr>\n")
-	dearest := slices.Clone(run.Bills)
+	dearest := slices.DeleteFunc(slices.Clone(run.Bills), func(b world.Bill) bool { return b.Seconds == 0 })
 	slices.SortStableFunc(dearest, func(a, b world.Bill) int { return cmp.Compare(b.Dollars(), a.Dollars()) })
 	listed := min(len(dearest), mostBills)
 	for _, bill := range dearest[:listed] {
@@ -182,7 +183,7 @@ func (run *Run) bills(b *strings.Builder) {
 	}
 	if more := dearest[listed:]; len(more) > 0 {
 		rest := world.Ledger{Bills: more}
-		fmt.Fprintf(b, "<tr><td>%d more group%s</td><td></td><td></td><td>%.1f</td><td>%.2f</td></tr>\n", len(more), strings.Repeat("s", min(1, len(more)-1)), rest.NodeHours(), rest.Dollars())
+		fmt.Fprintf(b, "<tr><td>%d more bill%s</td><td></td><td></td><td>%.1f</td><td>%.2f</td></tr>\n", len(more), strings.Repeat("s", min(1, len(more)-1)), rest.NodeHours(), rest.Dollars())
 	}
 	b.WriteString("</table></details>\n")
 }

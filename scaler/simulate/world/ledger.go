@@ -10,7 +10,7 @@ import (
 
 // Ledger is what a time cost and what happened in it.
 type Ledger struct {
-	// Bills are by group, in the order of the world's.
+	// Bills are by group, in the order of the world's, and by what its zones cost.
 	Bills []Bill
 	// Launches are instances, launch failures calls. Idle are the instances that were ended
 	// without ever having hosted a pod, Relaunches those launched in a group in which a node
@@ -46,7 +46,7 @@ type Ledger struct {
 	every, next int64
 }
 
-// Bill is what the nodes of a group cost.
+// Bill is what the nodes of a group cost at one price.
 type Bill struct {
 	Group, Type string
 	Price       float64

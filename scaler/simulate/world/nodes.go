@@ -259,7 +259,7 @@ func (w *World) nodeless(group string, i fleet.Instance) *machine {
 // goOnGoing has an instance of a snapshot that is being terminated come to its end. One that no hook holds
 // yet is held as soon as it would be.
 func (w *World) goOnGoing(name string, i fleet.Instance) {
-	if !i.Terminating() {
+	if !i.Terminating() || i.Retained() {
 		return
 	}
 	m := w.instances[i.ID]
@@ -267,11 +267,15 @@ func (w *World) goOnGoing(name string, i fleet.Instance) {
 		m = w.nodeless(name, i)
 	}
 	switch {
-	case i.State == fleet.TerminatingWait && m.index != none:
-	case i.State == fleet.TerminatingWait: // whose it is may not be known: then the hook ends by its own time
+	case i.State == fleet.TerminatingWait: // of a hook of others, or where nobody knows whose it is, the hook ends by its own time
 		longest := time.Duration(0)
 		for _, h := range w.group(name).Hooks {
-			longest = max(longest, h.Heartbeat.Duration)
+			if ours := slices.Contains(w.policy.TerminationHooks, h.Name); h.Transition == fleet.OnTerminate && !(ours && m.index != none) {
+				longest = max(longest, h.Heartbeat.Duration)
+			}
+		}
+		if longest == 0 {
+			return // it is completed
 		}
 		w.in(int64(longest/time.Second), func() {
 			if now := w.instance(m); now != nil && now.State == fleet.TerminatingWait {
@@ -285,9 +289,11 @@ func (w *World) goOnGoing(name string, i fleet.Instance) {
 	}
 }
 
-// holds reports whether a hook holds a machine that goes.
+// holds reports whether a hook that is completed here holds a machine that goes; the others hold it for nobody.
 func (w *World) holds(m *machine) bool {
-	return m.index != none && slices.ContainsFunc(w.group(m.group.name).Hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnTerminate })
+	return m.index != none && slices.ContainsFunc(w.group(m.group.name).Hooks, func(h fleet.Hook) bool {
+		return h.Transition == fleet.OnTerminate && slices.Contains(w.policy.TerminationHooks, h.Name)
+	})
 }
 
 // node changes the node of a machine. Maps and slices of it are shared: they are replaced, never

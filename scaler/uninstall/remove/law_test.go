@@ -558,7 +558,7 @@ func (b *bed) rest() map[string]any {
 
 // TestUninstallLaw: in whatever state Windlass is, and wherever uninstall is killed, run again it leaves
 // Nodes as they were before Windlass, a person's word as it is, the groups of others alone, and
-// cuts no drain off; what it did was listed. One call that fails does not end it.
+// cuts no drain off; what it did was listed. One call that fails does not end it once it has begun.
 func TestUninstallLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := specs().Draw(rt, "world")
@@ -730,6 +730,24 @@ func TestNothingIsDoneBesideAProgram(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What no further try mends ends it also when it has begun.
+func TestRightsThatGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, spec{Runs: true}, trouble{})
+		r, _ := b.remover()
+		read, readings := r.Read, 0
+		r.Read = func(ctx context.Context) ([]fleet.Group, error) {
+			if readings++; readings > 1 {
+				return nil, asg.ErrDenied
+			}
+			return read(ctx)
+		}
+		if err := b.run(r, time.Hour); !errors.Is(err, asg.ErrDenied) || readings != 2 {
+			t.Errorf("%d readings, error %v", readings, err)
+		}
+	})
 }
 
 // Who is away is asked again, and what is waited for meanwhile goes on; where the time ends, the last

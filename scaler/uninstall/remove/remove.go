@@ -61,6 +61,9 @@ type Remover struct {
 // poll is how often the world is observed while something is awaited.
 const poll = 2 * time.Second
 
+// ErrHooksUnknown means that the hooks of a group were not read, so that instances may wait there.
+var ErrHooksUnknown = errors.New("not all hooks are known")
+
 // ErrRuns means that a program runs, and that its end was not asked for.
 var ErrRuns = errors.New("a program runs")
 
@@ -69,16 +72,19 @@ var ErrRuns = errors.New("a program runs")
 func (r *Remover) Run(ctx context.Context) error {
 	failed, said := map[string]error{}, map[string]bool{}
 	var pending []uninstall.Step
+	var unseen error // why the world was not seen the last time
 	for {
 		w, err := r.Observe(ctx)
 		switch {
 		case err != nil && len(pending) > 0 && ctx.Err() != nil:
-			return unfinished(pending, failed)
-		case err != nil && len(pending) > 0: // what was begun goes on
+			return errors.Join(unfinished(pending, failed), unseen)
+		case err != nil && len(pending) > 0 && transient(err): // what was begun goes on
+			unseen = err
 			r.again(err, said)
 		case err != nil:
 			return errors.Join(err, joined(failed))
 		default:
+			unseen = nil
 			pending, err = r.round(ctx, uninstall.Steps(w, r.Options), failed, said)
 			if err != nil || len(pending) == 0 {
 				return errors.Join(err, joined(failed))
@@ -86,7 +92,7 @@ func (r *Remover) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return unfinished(pending, failed)
+			return errors.Join(unfinished(pending, failed), unseen)
 		case <-time.After(poll):
 		}
 	}
@@ -181,7 +187,7 @@ func transient(err error) bool {
 	var network net.Error
 	var status apierrors.APIStatus
 	switch {
-	case errors.Is(err, asg.ErrUnavailable), errors.Is(err, asg.ErrThrottled), errors.As(err, &network):
+	case errors.Is(err, asg.ErrUnavailable), errors.Is(err, asg.ErrThrottled), errors.Is(err, ErrHooksUnknown), errors.As(err, &network):
 		return true
 	case errors.As(err, &status):
 		code := status.Status().Code
