@@ -190,9 +190,12 @@ func keepLatest(c chan error) func(error) {
 		if err == nil {
 			return
 		}
-		select {
-		case c <- err:
-		default:
+		for {
+			select {
+			case c <- err:
+				return
+			case <-c: // an earlier one
+			}
 		}
 	}
 }

@@ -124,7 +124,7 @@ func unread(groups []fleet.Group) error {
 	var all []error
 	for _, g := range groups {
 		if g.HooksUnknown && len(g.Instances) > 0 {
-			all = append(all, fmt.Errorf("%w: of group %s: %s", remove.ErrHooksUnknown, g.Name, cmp.Or(g.HooksFault, "they were not read yet")))
+			all = append(all, fmt.Errorf("hooks of group %s are not known: %s", g.Name, cmp.Or(g.HooksFault, "they were not read yet")))
 		}
 	}
 	return errors.Join(all...)

@@ -2,6 +2,7 @@ package happening
 
 import (
 	"slices"
+	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
@@ -18,8 +19,12 @@ func (f *fold) grown(e Event) {
 		return // of a scaler that does not say
 	}
 	h := f.lasting(ScaleUp, x.Group)
-	if h != nil && e.At.After(h.Last.Add(overdue)) { // nobody saw how that one ended
-		h.end(Over, e.At)
+	if h != nil && e.At.After(h.Last.Add(overdue)) { // it did not end in time, or nobody saw it
+		phase := Over
+		if f.late(h) {
+			phase = Overdue
+		}
+		h.end(phase, e.At)
 		h = nil
 	}
 	if h == nil {
@@ -75,11 +80,21 @@ func (f *fold) risen(h *Happening) {
 		h.end(phase, f.world.Page.Written)
 		return
 	}
-	page := f.world.Page // without one of since then, or on which the group may be left out, nobody knows
-	if page != nil && page.Written.After(h.Last.Add(overdue)) && complete(page, h.Group) {
+	if f.late(h) {
 		h.end(Overdue, f.world.Now)
 	}
 }
+
+// late reports whether the nodes of a scale-up are seen not to be Ready in time. Without a page of late, or
+// on one that may leave the group out, nobody knows.
+func (f *fold) late(h *Happening) bool {
+	page, now := f.world.Page, f.world.Now
+	return now.After(h.Last.Add(overdue)) && page != nil && page.Written.After(h.Last) && now.Sub(page.Written) < pageOf && complete(page, h.Group)
+}
+
+// pageOf is how old a page may be that tells how things are: one that stays as it is is written anew every ten
+// minutes.
+const pageOf = 12 * time.Minute
 
 // launchFailed: a launch that has failed, or of which no node came. Failures in a row are one.
 func (f *fold) launchFailed(e Event) {

@@ -67,10 +67,13 @@ func codeName(code codes.Code) string {
 	return code.String()
 }
 
-// instances asks for those of a group. No more are kept of an answer than show that they are too many: one
-// may be forty times as large in memory as on the wire.
+// instances asks for those of a group. One answer may be forty times as large in memory as on the wire: so it
+// is smaller than others, and no more is kept of it than shows that the instances are too many.
 func (p *Provider) instances(ctx context.Context, group string) ([]*protocol.Instance, error) {
-	nodes, err := ask(ctx, p, "NodeGroupNodes", p.client.NodeGroupNodes, &protocol.NodeGroupNodesRequest{Id: group})
+	call := func(ctx context.Context, in *protocol.NodeGroupNodesRequest, options ...grpc.CallOption) (*protocol.NodeGroupNodesResponse, error) {
+		return p.client.NodeGroupNodes(ctx, in, append(options, grpc.MaxCallRecvMsgSize(mostBytesOfInstances))...)
+	}
+	nodes, err := ask(ctx, p, "NodeGroupNodes", call, &protocol.NodeGroupNodesRequest{Id: group})
 	if err != nil {
 		return nil, err
 	}

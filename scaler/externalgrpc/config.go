@@ -92,6 +92,8 @@ func (c Config) Encrypted() bool { return c.Cacert != "" }
 const (
 	// mostBytes is how large an answer may be: some ten thousand machines.
 	mostBytes = 4 << 20
+	// mostBytesOfInstances is that of one with the instances of a group.
+	mostBytesOfInstances = 2 << 20
 	// reconnect is the longest wait before a provider that is away is tried again.
 	reconnect = 5 * time.Second
 	// alive is how often a silent provider is asked for a sign of life, not more often than

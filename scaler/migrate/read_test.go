@@ -140,7 +140,7 @@ func TestSecretsAreWithheld(t *testing.T) {
 		of   Program
 		text string
 	}{
-		{Autoscaler, "awsAccessKeyID: hunter2a\nawsSecretAccessKey: hunter2b\nextraEnv: {FOO_PASSWORD: hunter2c, GITHUB_TOKEN: hunter2d, HTTPS_PROXY: 'http://u:hunter2k@proxy'}\nenvFromSecret: shown"},
+		{Autoscaler, "awsAccessKeyID: hunter2a\nawsSecretAccessKey: hunter2b\nextraEnv: {FOO_PASSWORD: hunter2c, GITHUB_TOKEN: hunter2d, HTTPS_PROXY: 'u:hunter2k@proxy:3128', GIT_URL: 'https://hunter2l@host'}\nappSecrets: {db: hunter2m}\nenvFromSecret: shown"},
 		{Handler, "webhookTemplate: '{\"routing_key\":\"hunter2j\"}'\nwebhookURL: https://hooks.example.com/hunter2e\nwebhookHeaders: '{\"Authorization\":\"hunter2f\"}'"},
 		{Handler, `apiVersion: apps/v1
 kind: DaemonSet

@@ -127,7 +127,7 @@ func (in *Input) takeVariable(name, value, where string) {
 		in.decide("variable "+name, value, where, "its value has a character that is no text: write it anew")
 	case ofCredentials(name):
 		in.decide("variable "+name, value, where, "it is about Cluster Autoscaler's credentials, or names a file that the scaler has not: give the scaler a role (docs/operate/install.md), or add both by a patch")
-	case secret.MatchString(name) || userInfo.MatchString(value) || strings.HasPrefix(name, "AWS_SESSION"):
+	case secret.MatchString(name) || hasUserInfo(name, value) || strings.HasPrefix(name, "AWS_SESSION"):
 		in.decide("variable "+name, "", where, "the manifests hold no keys: give the scaler a role (docs/operate/install.md), or add it from a Secret by a patch")
 	default:
 		if in.Variables == nil {

@@ -70,16 +70,22 @@ func Translate(in Input, check Checker) Report {
 var secret = regexp.MustCompile(`(?i)secret|passw|token|credential|(access|api|private)[-_.]?key|webhook|routing`)
 
 // secretReference is found in the names of values that name a secret, or say whether there is one.
-var secretReference = regexp.MustCompile(`(?i)^envFromSecret$|secrets$|secretKeyRef|secretName|automount`)
+var secretReference = regexp.MustCompile(`^(envFromSecret|extraEnvSecrets|extraVolumeSecrets|image\.pullSecrets|imagePullSecrets|secretKeyRefNameOverride|rbac\.serviceAccount\.automountServiceAccountToken)$`)
 
-// userInfo is the password of a URL.
-var userInfo = regexp.MustCompile(`://[^/@\s]*:[^/@\s]*@`)
+// userInfo is found in a URL with somebody's name, and perhaps a password; in that of a proxy, which needs
+// no scheme, an @ is.
+var userInfo = regexp.MustCompile(`://[^\s]+@`)
+
+func hasUserInfo(name, value string) bool {
+	proxy := strings.HasSuffix(strings.ToUpper(name), "_PROXY") && strings.Contains(value, "@")
+	return proxy || userInfo.MatchString(value)
+}
 
 // withhold takes secrets out of what is printed: people keep it, and commit it.
 func withhold(items []Item) {
 	for i := range items {
 		name := items[i].Name
-		if items[i].Value != "" && (secret.MatchString(name) && !secretReference.MatchString(name) || userInfo.MatchString(items[i].Value)) {
+		if items[i].Value != "" && (secret.MatchString(name) && !secretReference.MatchString(name) || hasUserInfo(name, items[i].Value)) {
 			items[i].Value = "***"
 		}
 	}

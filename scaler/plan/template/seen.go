@@ -20,10 +20,10 @@ const (
 
 // rememberMemory persists the least memory that nodes of a type and image have been seen with, and
 // of a type with whatever image, for groups that have none. Less replaces more, and so does noticeably
-// more: whatever was odd is over. A node that has noticeably less than half of its kind says nothing
-// of others.
+// more: whatever was odd is over. A node that has noticeably less than more than half of its like
+// says nothing of others.
 func (d *Templates) rememberMemory() {
-	used, there := map[string]bool{}, map[kindSeen][]int64{}
+	used, there := map[string]bool{}, map[string][]int64{}
 	for _, g := range d.Groups {
 		for _, s := range g.NodeTemplates {
 			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
@@ -32,24 +32,21 @@ func (d *Templates) rememberMemory() {
 			if n.MemoryThere < seenStep || n.Instance.Type == "" || !n.Up() {
 				continue
 			}
-			kind := kindSeen{n.Instance.Type, imageOf(g, n)}
-			there[kind] = append(there[kind], n.MemoryThere/seenStep*seenStep)
-		}
-	}
-	least := map[string]resource.Quantity{}
-	for kind, all := range there {
-		slices.Sort(all)
-		middle := *resource.NewQuantity(all[(len(all)-1)/2], resource.BinarySI)
-		all = slices.DeleteFunc(all, func(bytes int64) bool { return short(*resource.NewQuantity(bytes, resource.BinarySI), middle) })
-		now := *resource.NewQuantity(all[0], resource.BinarySI)
-		for _, key := range []string{fleet.SeenKey(kind.instanceType, ""), fleet.SeenKey(kind.instanceType, kind.image)} {
-			if known, ok := least[key]; !ok || now.Cmp(known) < 0 {
-				least[key] = now
+			keys := []string{fleet.SeenKey(n.Instance.Type, "")}
+			if image := imageOf(g, n); image != "" {
+				keys = append(keys, fleet.SeenKey(n.Instance.Type, image))
+			}
+			for _, key := range keys {
+				there[key] = append(there[key], n.MemoryThere/seenStep*seenStep)
 			}
 		}
 	}
-	for key, now := range least {
+	for key, all := range there {
 		used[key] = true
+		slices.Sort(all)
+		middle := *resource.NewQuantity(all[(len(all)-1)/2], resource.BinarySI)
+		first := slices.IndexFunc(all, func(bytes int64) bool { return !short(*resource.NewQuantity(bytes, resource.BinarySI), middle) })
+		now := *resource.NewQuantity(all[first], resource.BinarySI)
 		if known, ok := d.State.Seen[key]; !ok || now.Cmp(known) < 0 || short(known, now) {
 			d.State.Seen[key] = now
 		}
@@ -60,9 +57,6 @@ func (d *Templates) rememberMemory() {
 		}
 	}
 }
-
-// kindSeen are nodes of one type and image.
-type kindSeen struct{ instanceType, image string }
 
 // imageOf is the machine image of a node, where its template has it.
 func imageOf(g *cluster.Group, n *cluster.Node) string {

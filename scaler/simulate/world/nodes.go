@@ -257,7 +257,7 @@ func (w *World) nodeless(group string, i fleet.Instance) *machine {
 }
 
 // goOnGoing has an instance of a snapshot that is being terminated come to its end. One that no hook holds
-// yet is held as soon as it would be.
+// yet is held at once by those that are completed here.
 func (w *World) goOnGoing(name string, i fleet.Instance) {
 	if !i.Terminating() || i.Retained() {
 		return
@@ -267,15 +267,13 @@ func (w *World) goOnGoing(name string, i fleet.Instance) {
 		m = w.nodeless(name, i)
 	}
 	switch {
-	case i.State == fleet.TerminatingWait: // of a hook of others, or where nobody knows whose it is, the hook ends by its own time
+	case i.State == fleet.TerminatingWait && w.holds(m): // it is completed
+	case i.State == fleet.TerminatingWait: // of others, or nobody knows whose it is: the hook ends by its own time
 		longest := time.Duration(0)
 		for _, h := range w.group(name).Hooks {
-			if ours := slices.Contains(w.policy.TerminationHooks, h.Name); h.Transition == fleet.OnTerminate && !(ours && m.index != none) {
+			if h.Transition == fleet.OnTerminate {
 				longest = max(longest, h.Heartbeat.Duration)
 			}
-		}
-		if longest == 0 {
-			return // it is completed
 		}
 		w.in(int64(longest/time.Second), func() {
 			if now := w.instance(m); now != nil && now.State == fleet.TerminatingWait {

@@ -275,8 +275,10 @@ func TestSnapshotGoesOn(t *testing.T) {
 // it has a node or not and whatever step it is at. Its pod is made again, and is paid for.
 func TestWhatGoesInASnapshotGoesOn(t *testing.T) {
 	hook := fleet.Hook{Name: "windlass", Transition: fleet.OnTerminate, Heartbeat: metav1.Duration{Duration: time.Hour}, Global: metav1.Duration{Duration: 48 * time.Hour}, Default: "CONTINUE"}
+	others := hook
+	others.Name = "others"
 	for _, state := range []string{fleet.Terminating, fleet.TerminatingWait, fleet.TerminatingProceed} {
-		for _, hooks := range [][]fleet.Hook{nil, {hook}} {
+		for _, hooks := range [][]fleet.Hook{nil, {hook}, {others}, {hook, others}} {
 			for _, node := range []bool{true, false} {
 				s, of, p := given()
 				g := &s.Groups[0]
@@ -286,9 +288,6 @@ func TestWhatGoesInASnapshotGoesOn(t *testing.T) {
 				s.Nodes = s.Nodes[:1]
 				if !node {
 					s.Nodes, p.Node, p.Phase, p.Ready = nil, "", fleet.PodPending, false
-				}
-				if state == fleet.TerminatingWait && hooks == nil {
-					continue // nothing would hold it
 				}
 				l, w := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p})
 				if list := w.group("web").Instances; len(list) != 1 || list[0].ID == "i-web-1" || l.Pending > 0 || l.Launches != 1 || l.Bills[0].Seconds < 3600 {

@@ -35,10 +35,12 @@ func (r *Remover) Observe(ctx context.Context) (uninstall.World, error) {
 	}
 	w.Groups = groups
 	if unread := w.Unread(); len(groups) == 0 && len(unread) > 0 {
-		return w, fmt.Errorf("no group was read, and ConfigMap %s names %s: give the flags that name the groups as the scaler has them; where those groups are gone, delete the ConfigMap", contract.ConfigMapState, strings.Join(unread, ", "))
+		return w, fmt.Errorf("%w, and ConfigMap %s names %s: give the flags that name the groups as the scaler has them; where those groups are gone, delete the ConfigMap", errNoGroups, contract.ConfigMapState, strings.Join(unread, ", "))
 	}
 	return w, nil
 }
+
+var errNoGroups = errors.New("no group was read")
 
 // ErrElsewhere means that Windlass is in another namespace than the one that was given.
 var ErrElsewhere = errors.New("not in this namespace")

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/status"
 	"windlass.dev/windlass/scaler/uninstall"
 )
 
@@ -61,9 +63,6 @@ type Remover struct {
 // poll is how often the world is observed while something is awaited.
 const poll = 2 * time.Second
 
-// ErrHooksUnknown means that the hooks of a group were not read, so that instances may wait there.
-var ErrHooksUnknown = errors.New("not all hooks are known")
-
 // ErrRuns means that a program runs, and that its end was not asked for.
 var ErrRuns = errors.New("a program runs")
 
@@ -78,9 +77,11 @@ func (r *Remover) Run(ctx context.Context) error {
 		switch {
 		case err != nil && len(pending) > 0 && ctx.Err() != nil:
 			return errors.Join(unfinished(pending, failed), unseen)
-		case err != nil && len(pending) > 0 && transient(err): // what was begun goes on
+		case err != nil && len(pending) > 0 && !lasting(err): // what was begun goes on
 			unseen = err
 			r.again(err, said)
+		case err != nil && len(pending) > 0:
+			return errors.Join(err, unfinished(pending, failed))
 		case err != nil:
 			return errors.Join(err, joined(failed))
 		default:
@@ -181,16 +182,22 @@ func (r *Remover) guarded(step uninstall.Step, failed map[string]error) bool {
 	return step.Do == uninstall.Delete && step.Name == contract.ConfigMapState && others > 0
 }
 
+// lasting reports whether the world is not seen for a reason that no further try mends. All else may be
+// over in a moment: an answer is torn, credentials are renewed, hooks were not read.
+func lasting(err error) bool {
+	return errors.Is(err, ErrElsewhere) || errors.Is(err, errNoGroups) || errors.Is(err, asg.ErrDenied) || errors.Is(err, status.ErrUnreadable) || apierrors.IsForbidden(err)
+}
+
 // transient reports whether a call may succeed when it is made again: whoever was asked was away, or
 // had no time.
 func transient(err error) bool {
 	var network net.Error
-	var status apierrors.APIStatus
+	var answer apierrors.APIStatus
 	switch {
-	case errors.Is(err, asg.ErrUnavailable), errors.Is(err, asg.ErrThrottled), errors.Is(err, ErrHooksUnknown), errors.As(err, &network):
+	case errors.Is(err, asg.ErrUnavailable), errors.Is(err, asg.ErrThrottled), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return true
-	case errors.As(err, &status):
-		code := status.Status().Code
+	case errors.As(err, &answer):
+		code := answer.Status().Code
 		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 	}
 	return false
