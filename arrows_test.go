@@ -79,6 +79,7 @@ var table = []folder{
 	{path: "notifier/send", layer: edge},
 	{path: "notifier/store", layer: edge},
 	{path: "notifier/watch", layer: edge},
+	{path: "pkg/awscall", layer: edge},
 	{path: "pkg/contract", layer: pure},
 	{path: "pkg/drainable", layer: pure},
 	{path: "pkg/drainable/drainflags", layer: edge},

@@ -11,8 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 
 	"windlass.dev/windlass/notifier/render"
+	"windlass.dev/windlass/pkg/awscall"
 	"windlass.dev/windlass/pkg/contract"
 )
 
@@ -26,7 +28,8 @@ type SNS struct {
 // empty URL is AWS's own endpoint.
 func NewSNS(ctx context.Context, topic, region, url string) (*SNS, error) {
 	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region),
-		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
+		awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+		awsconfig.WithAPIOptions([]func(*middleware.Stack) error{awscall.KeepAnswer}))
 	if err != nil {
 		return nil, fail("SNS", err)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	smithy "github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+
+	"windlass.dev/windlass/pkg/awscall"
 )
 
 // autoScaling is what we ask of EC2 Auto Scaling.
@@ -115,6 +117,7 @@ func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Acco
 	if err := haveCredentials(ctx, cfg); err != nil {
 		return nil, err
 	}
+	cfg.APIOptions = append(cfg.APIOptions, awscall.KeepAnswer)
 	if record != nil {
 		cfg.APIOptions = append(cfg.APIOptions, recorder(record))
 	}
