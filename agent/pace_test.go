@@ -35,8 +35,8 @@ func TestPaceBeforeTheFirst(t *testing.T) {
 		after []time.Duration // an answer that is slow, and then quick ones
 		want  int
 	}{
-		{"slow alone", nil, 1},
-		{"quick right after", []time.Duration{time.Second}, 1},
+		{"slow alone", nil, sharedAtOnce / 7},
+		{"quick right after", []time.Duration{time.Second}, sharedAtOnce / 7},
 		{"quick much later", []time.Duration{time.Second, time.Hour}, firstAtOnce},
 		{"quick answers all the while", []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second}, firstAtOnce},
 	} {
