@@ -163,6 +163,9 @@ func (o options) argsOf(name, dir string) []string {
 	}
 	if name == "kube-controller-manager" && o.simulated() {
 		args = append(args,
+			// It tells kubelets for how long to keep Secrets, and those simulated have none. Where
+			// thousands of nodes come at once it patches them for minutes.
+			"--controllers=*,-ttl-controller",
 			// Simulated nodes hold no leases and report every five minutes.
 			"--node-monitor-grace-period=24h",
 			// Takes the NoExecute taint off a node that turned Ready; 5 s in production.
