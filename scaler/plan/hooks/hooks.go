@@ -325,15 +325,15 @@ func HeartbeatDue(last time.Time, h fleet.Hook) time.Time {
 // false if it is not.
 func (d *Hooks) heldUntil(p cluster.Passage, hook fleet.Hook) (end time.Time, open bool) {
 	if p.Node == nil {
-		end = p.Began.Add(d.Policy.TerminationDrainTime)
+		holds := d.mayServe(p)
+		end, open = p.Began.Add(d.Policy.TerminationDrainTime), holds == servesPerhaps || holds == servesPods
 		if p.Way == &cluster.Warming { // it may yet join
-			end = p.Began.Add(p.Group.ProvisionTime(d.Policy))
+			end, open = p.Began.Add(p.Group.ProvisionTime(d.Policy)), p.Group.Recognised
 		}
 		if hook.Global.Duration > 0 {
 			end = cluster.Earliest(end, p.Began.Add(hook.Global.Duration))
 		}
-		holds := d.mayServe(p)
-		return end, p.Way == &cluster.Warming && p.Group.Recognised || p.Way != &cluster.Warming && (holds == servesPerhaps || holds == servesPods)
+		return end, open
 	}
 	end = d.Deadline(p)
 	global := end
