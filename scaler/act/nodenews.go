@@ -2,6 +2,7 @@ package act
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,7 +34,9 @@ type nodeNews struct {
 	before map[string]verdict.Reason
 	begun  bool
 	nodes  map[string]*nodeStory // by UID
-	// changed have another reason than the one that is known, the longest so first.
+	// turn counts the evaluations.
+	turn int
+	// changed have another reason than the one that is known.
 	changed []*nodeStory
 	// at is where the one stands in there that next gave.
 	at      int
@@ -47,6 +50,8 @@ type nodeStory struct {
 	known, reason verdict.Reason
 	details       verdict.Details
 	since, told   time.Time
+	// turn is the latest evaluation that has named it.
+	turn int
 }
 
 // toldOtherwise are reasons without an Event from here: what the scaler or an agent does to a
@@ -63,7 +68,11 @@ func (n *nodeNews) takeOver(before map[string]verdict.Reason) { *n = nodeNews{be
 
 // follow takes in what an evaluation has found. Nodes that are no more are forgotten.
 func (n *nodeNews) follow(s fleet.Snapshot, p plan.Plan) {
-	stories, changed := make(map[string]*nodeStory, len(n.nodes)), []*nodeStory(nil)
+	if n.nodes == nil {
+		n.nodes = map[string]*nodeStory{}
+	}
+	n.turn++
+	n.changed = n.changed[:0]
 	for _, v := range p.Verdicts {
 		if v.Of != verdict.OfNode {
 			continue
@@ -71,15 +80,16 @@ func (n *nodeNews) follow(s fleet.Snapshot, p plan.Plan) {
 		story := n.nodes[v.UID]
 		if story == nil {
 			story = &nodeStory{name: v.Name, known: n.knownBefore(v)}
+			n.nodes[v.UID] = story
 		}
 		story.hear(v, s.Now)
-		stories[v.UID] = story
+		story.turn = n.turn
 		if story.news() {
-			changed = append(changed, story)
+			n.changed = append(n.changed, story)
 		}
 	}
-	slices.SortFunc(changed, func(a, b *nodeStory) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name)) })
-	n.nodes, n.changed, n.begun, n.before = stories, changed, true, nil
+	maps.DeleteFunc(n.nodes, func(_ string, s *nodeStory) bool { return s.turn != n.turn })
+	n.begun, n.before = true, nil
 }
 
 // knownBefore is what people know of a node that is seen for the first time.
@@ -118,9 +128,20 @@ func (s *nodeStory) due(now time.Time) bool {
 	return !now.Before(s.since.Add(nodeHolds)) && (s.told.IsZero() || !now.Before(s.told.Add(nodeAgain)))
 }
 
-// next is what to record next; hear marks it as recorded.
+// compare orders stories as they are recorded: whose reason is older comes first.
+func (s *nodeStory) compare(other *nodeStory) int {
+	return cmp.Or(s.since.Compare(other.since), cmp.Compare(s.name, other.name))
+}
+
+// next is what to record next; hear marks it as recorded. Thousands may wait and few are recorded, so
+// that they are not sorted.
 func (n *nodeNews) next(now time.Time) (kube.Event, bool) {
-	n.at = slices.IndexFunc(n.changed, func(s *nodeStory) bool { return s.due(now) })
+	n.at = -1
+	for i, s := range n.changed {
+		if s.due(now) && (n.at < 0 || s.compare(n.changed[n.at]) < 0) {
+			n.at = i
+		}
+	}
 	if n.at < 0 {
 		return kube.Event{}, false
 	}
