@@ -57,6 +57,8 @@ type metrics struct {
 	waiting map[types.UID]wait
 	unready map[types.UID]time.Time
 	emptied map[string]time.Time // by instance
+	// ready are the instances of Ready nodes, as of the last evaluation: each fills it anew.
+	ready map[string]bool
 }
 
 // wait is when kube-scheduler reported that a pod is unschedulable, to the second, and
@@ -110,6 +112,7 @@ func newMetrics() *metrics {
 		money:        newMoneyMetrics(),
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
+		ready:        map[string]bool{},
 	}
 	// From 0 on, as those of drains are: alerts ask how much they have grown.
 	for _, kind := range action.Kinds() {
@@ -183,17 +186,17 @@ func (m *metrics) record(l evaluation) {
 
 func (m *metrics) fleet(s fleet.Snapshot) {
 	m.faults.Set(float64(len(s.Faults)))
-	ready := map[string]bool{}
+	clear(m.ready)
 	for i := range s.Nodes {
 		if s.Nodes[i].Ready {
-			ready[s.Nodes[i].InstanceID()] = true
+			m.ready[s.Nodes[i].InstanceID()] = true
 		}
 	}
 	var nodes, faults, retained []sample
 	for _, g := range s.Groups {
 		n, kept := 0, 0
 		for _, i := range g.Instances {
-			if i.Live() && ready[i.ID] {
+			if i.Live() && m.ready[i.ID] {
 				n++
 			}
 			if i.Retained() {

@@ -32,6 +32,8 @@ type moneyMetrics struct {
 	asks  map[*corev1.PodSpec]room
 	added time.Time
 	addUp func()
+	// byName is empty between evaluations, and kept for its size.
+	byName map[string]*fleet.Node
 }
 
 // bought is how nodes of a group were bought. Group is empty for nodes in none.
@@ -62,7 +64,7 @@ func newMoneyMetrics() *moneyMetrics {
 		seconds: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "node_seconds_total",
 			Help: "Time that nodes were there while this replica led, by group and capacity type; group is empty for nodes in none."}, []string{"group", "capacity_type"}),
 		bill: func() status.Bill { return status.Bill{} },
-		ever: map[bought]bool{},
+		ever: map[bought]bool{}, byName: map[string]*fleet.Node{},
 	}
 }
 
@@ -72,15 +74,15 @@ func (m *moneyMetrics) record(s fleet.Snapshot, verdicts []*verdict.Verdict) {
 	for i := range s.Groups {
 		groups[s.Groups[i].Name] = &s.Groups[i]
 	}
-	nodes := make(map[string]*fleet.Node, len(s.Nodes))
+	defer clear(m.byName) // not to hold the cluster of then
 	for i := range s.Nodes {
-		nodes[s.Nodes[i].Name] = &s.Nodes[i]
+		m.byName[s.Nodes[i].Name] = &s.Nodes[i]
 	}
 	there, cost := map[bought]int{}, map[bought]float64{}
 	counts, reasons, unpriced := map[[2]string]int{}, map[string]float64{}, 0
 	managed, bill := map[string]room{}, m.bill()
 	for _, v := range verdicts {
-		n := nodes[v.Name]
+		n := m.byName[v.Name]
 		if v.Of != verdict.OfNode || n == nil {
 			continue
 		}
