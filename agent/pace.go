@@ -14,7 +14,8 @@ const (
 	// time, and mostAtOnce how many there are ever: a connection bears a hundred requests at one
 	// time, and watches, reads and writes of the Node share it.
 	firstAtOnce, mostAtOnce = 50, 64
-	// sharedAtOnce is of how many each has its share of those that begin beside each other.
+	// sharedAtOnce is how many are divided among drains that begin beside each other, where the share of each
+	// is more than it would begin with otherwise.
 	sharedAtOnce = 18
 	// quick is how long a server that has time takes at most for a list of a node's pods, or for
 	// a read or a write of the Node.
@@ -41,9 +42,9 @@ const (
 // writes to the Node before its first eviction. As much longer as that took than it needs to, as many requests
 // of others are ahead, and as many times fewer others should be added to each of those. So a lone
 // node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
-// for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Not
-// all that is ahead are drains: what evicted pods are replaced by is made, scheduled and started
-// meanwhile, and overtakes what is not asked for. So each of sixty begins with some. Then
+// for a consistent read of the budgets. Not all that is ahead are drains: what evicted pods are replaced by
+// is made, scheduled and started meanwhile, and overtakes what is not asked for. So each of sixty that drain
+// at one moment begins with its share, see sharedAtOnce, and of a thousand each with one. Then
 // there is one more for each prompt answer, one for a round or for some rounds of others, see growth, and
 // half of them after an answer that the server has no time, when nothing is asked for a while.
 //

@@ -26,6 +26,16 @@ func (p *pace) answer(now time.Time, n int, took time.Duration, outcome drain.Ou
 	}
 }
 
+func TestPaceByHowLongItTook(t *testing.T) {
+	for times, want := range map[int]int{0: 50, 1: 50, 2: 12, 3: 6, 4: 4, 7: 2, 18: 1, 100: 1} {
+		p := newPace()
+		p.hear(time.Unix(0, 0), time.Duration(times)*quick)
+		if n := p.ask(time.Unix(0, 0)); n != want {
+			t.Errorf("where it took %d times as long: %d at one time, want %d", times, n, want)
+		}
+	}
+}
+
 // A slow answer says nothing of evictions that begin long after it, and a quick one beside it does
 // not undo it.
 func TestPaceBeforeTheFirst(t *testing.T) {

@@ -163,7 +163,7 @@ func (o options) argsOf(name, dir string) []string {
 	}
 	if name == "kube-controller-manager" && o.simulated() {
 		args = append(args,
-			// It tells kubelets for how long to keep Secrets, and those simulated have none. Where
+			// It tells kubelets for how long to keep Secrets, and simulated nodes have no kubelet. Where
 			// thousands of nodes come at once it patches them for minutes.
 			"--controllers=*,-ttl-controller",
 			// Simulated nodes hold no leases and report every five minutes.

@@ -9,10 +9,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// KeepAnswer keeps an answer that comes before net/http has met the end of the request's body. The SDK closes
-// a body as soon as there is an answer, and the WriteTo of a body that is closed fails with io.EOF: net/http
-// then takes the request for one that was not sent, and closes the connection that the answer comes on. What
-// has been done would count as failed. The Read of such a body has no such flaw, so that WriteTo is hidden.
+// KeepAnswer keeps an answer that comes when the request's body has been sent, and net/http has not yet met
+// its end. The SDK closes a body as soon as there is an answer, and the WriteTo of a body that is closed fails
+// with io.EOF: net/http then takes the sending for failed, and closes the connection that the answer comes on.
+// What has been done would count as failed. The Read of such a body has no such flaw, so that WriteTo is hidden.
 //
 // It is an API option of an aws.Config. See safeWriteToReadCloser of
 // https://github.com/aws/smithy-go/blob/main/transport/http/internal/io/safe.go

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,10 +31,10 @@ func TestAnEarlyAnswerIsKept(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	answered := make(chan struct{})
+	answered, late := make(chan struct{}), &atomic.Bool{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		return lateWriter{conn, answered}, err
+		return lateWriter{conn, answered, late}, err
 	}}
 	defer transport.CloseIdleConnections()
 	client := autoscaling.NewFromConfig(aws.Config{
@@ -50,11 +51,15 @@ func TestAnEarlyAnswerIsKept(t *testing.T) {
 	})
 	wrote := make(chan error, 1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) { wrote <- info.Err }})
-	if _, err := client.DescribeAutoScalingGroups(ctx, nil); err != nil {
+	_, err := client.DescribeAutoScalingGroups(ctx, nil)
+	if !late.Load() {
+		t.Fatalf("the body was not written by itself (%v)", err)
+	}
+	if err != nil {
 		t.Error(err)
 	}
 	if err := <-wrote; err != nil {
-		t.Errorf("the transport takes the request for one that was not sent: %v", err)
+		t.Errorf("the transport takes the sending for failed: %v", err)
 	}
 }
 
@@ -62,11 +67,16 @@ func TestAnEarlyAnswerIsKept(t *testing.T) {
 type lateWriter struct {
 	net.Conn
 	answered <-chan struct{}
+	late     *atomic.Bool // whether there was one
 }
 
 func (c lateWriter) Write(p []byte) (int, error) {
+	body := bytes.HasPrefix(p, []byte(operation))
+	if body {
+		c.late.Store(true)
+	}
 	n, err := c.Conn.Write(p)
-	if bytes.HasPrefix(p, []byte(operation)) {
+	if body {
 		<-c.answered
 	}
 	return n, err

@@ -103,6 +103,7 @@ func Dial(ctx context.Context, record func(Call)) (*Account, error) {
 func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Account, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)),
+		config.WithAPIOptions([]func(*middleware.Stack) error{awscall.KeepAnswer}),
 		config.WithRetryer(func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.MaxAttempts, o.MaxBackoff = readAttempts, readBackoff
@@ -117,7 +118,6 @@ func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Acco
 	if err := haveCredentials(ctx, cfg); err != nil {
 		return nil, err
 	}
-	cfg.APIOptions = append(cfg.APIOptions, awscall.KeepAnswer)
 	if record != nil {
 		cfg.APIOptions = append(cfg.APIOptions, recorder(record))
 	}
