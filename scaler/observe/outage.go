@@ -103,14 +103,12 @@ func (o *outage) breaks(what string, why error, at time.Time) {
 	if o.broken == nil {
 		o.broken = map[string]error{}
 	}
-	if len(o.broken) == 0 {
+	heard := o.heardOf[what]
+	if len(o.broken) == 0 || heard && at.Before(o.from) {
 		o.from = time.Time{}
-		if o.heardOf[what] {
+		if heard {
 			o.from = at
 		}
-	}
-	if o.heardOf[what] && !o.from.IsZero() && at.Before(o.from) {
-		o.from = at
 	}
 	o.broken[what] = why
 }
