@@ -248,3 +248,21 @@ func TestJudgeIsHeard(t *testing.T) {
 		}
 	}
 }
+
+// A node that is no more counts no more, also where a verdict still names it.
+func TestMetricsOfANodeThatWent(t *testing.T) {
+	m := newMetrics()
+	snapshot := fleet.Snapshot{
+		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 1, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}}}},
+		Nodes:  []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true}},
+	}
+	p := plan.Plan{Verdicts: []*verdict.Verdict{{Of: verdict.OfNode, Name: "n1", Reason: verdict.NodeNeeded}}}
+	for want := 1; want >= 0; want-- {
+		m.record(evaluation{snapshot: snapshot, plan: p})
+		ready, nodes := series(t, m, "windlass_group_nodes")["/ready/web"], total(series(t, m, "windlass_nodes"))
+		if int(ready) != want || int(nodes) != want {
+			t.Errorf("%v instances are Ready, %v nodes are there, want %d", ready, nodes, want)
+		}
+		snapshot.Nodes = nil
+	}
+}

@@ -111,6 +111,19 @@ func TestAnnounceNodesThatPass(t *testing.T) {
 	})
 }
 
+// A node that is no more is forgotten.
+func TestAnnounceNodesThatGo(t *testing.T) {
+	inNewsroom(t, func(t *testing.T, r newsroom) {
+		r.why("a Needed", "b Needed")
+		r.why("a Unneeded")
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n := len(r.nodes.nodes); n != 1 {
+			t.Errorf("%d nodes are kept of one", n)
+		}
+	})
+}
+
 // A node whose reason changes to and fro more slowly gets one Event in five minutes.
 func TestAnnounceNodesAtTheirPace(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
