@@ -1,4 +1,4 @@
-// Package awscall mends how the AWS SDK makes a call, for every client that we have of it.
+// Package awscall mends how the AWS SDK makes a call, for the clients of our programs.
 package awscall
 
 import (
