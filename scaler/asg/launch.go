@@ -93,9 +93,10 @@ func (v *Verbs) Launch(ctx context.Context, order LaunchOrder) (Launched, error)
 	return call.answer, call.err
 }
 
-// newToAdd is how old a description may be by which instances are added. What we have launched ourselves
-// is known without one, and a launch ends nothing: what others add meanwhile comes beside it.
-const newToAdd = 5 * time.Second
+// newToAdd is how old a description may be by which instances are added: where something moves, and so
+// wherever more is launched, the latest reading will do. What we have launched ourselves is known without
+// it, and a launch ends nothing: what others add meanwhile comes beside it.
+const newToAdd = steady + 2*time.Second
 
 // expects checks whether the group wants as many instances as the order expects.
 // A reading from before another launch would make us launch it once more.

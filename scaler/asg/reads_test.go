@@ -166,7 +166,7 @@ func (l *lone) LaunchInstances(context.Context, *autoscaling.LaunchInstancesInpu
 	l.launched++
 	id := fmt.Sprint("i-", l.launched)
 	l.instances, l.desired = append(l.instances, astypes.Instance{InstanceId: &id}), l.desired+1
-	return &autoscaling.LaunchInstancesOutput{Instances: []astypes.InstanceCollection{{InstanceIds: []string{id}}}}, l.judge(5 * time.Second)
+	return &autoscaling.LaunchInstancesOutput{Instances: []astypes.InstanceCollection{{InstanceIds: []string{id}}}}, l.judge(12 * time.Second)
 }
 
 func (l *lone) SetDesiredCapacity(_ context.Context, in *autoscaling.SetDesiredCapacityInput, _ ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
@@ -185,7 +185,7 @@ func (l *lone) TerminateInstanceInAutoScalingGroup(_ context.Context, in *autosc
 }
 
 // Whoever has described a group, and whatever became of calls: one is changed only by a description of
-// the last two seconds, or five where that only adds, and by none from before a call that failed. Those
+// the last two seconds, or twelve where that only adds, and by none from before a call that failed. Those
 // that are as new are not asked for again.
 func TestChangedByNews(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
@@ -206,8 +206,8 @@ func TestChangedByNews(outer *testing.T) {
 	if wrong, calls, _ := played(outer, []int{6, 6, 8, 8}, []int{500, 500, 500, 500}); wrong != "" || calls != 1 {
 		outer.Errorf("%d descriptions for two launches and two terminations within two seconds (%s)", calls, wrong)
 	}
-	if wrong, calls, _ := played(outer, []int{6, 6, 6, 6}, []int{3000, 3000, 3000, 3000}); wrong != "" || calls != 2 {
-		outer.Errorf("%d descriptions for four launches within nine seconds (%s)", calls, wrong)
+	if wrong, calls, _ := played(outer, []int{6, 6, 6, 6}, []int{5000, 5000, 5000, 5000}); wrong != "" || calls != 2 {
+		outer.Errorf("%d descriptions for four launches within fifteen seconds (%s)", calls, wrong)
 	}
 }
 
