@@ -24,7 +24,7 @@ type cloud interface {
 	name() string
 	where() string
 	// reader returns what reads its groups. changed is called after news, and may be nil.
-	reader(s settings, logger *slog.Logger, changed func()) groupReader
+	reader(s settings, logger *slog.Logger, changed func(expected bool)) groupReader
 	// verbs changes its groups. o knows the cluster's Nodes; nil where there is no observer.
 	verbs(o *observe.Observer) groupVerbs
 	// whyNone says why there may be no group at all.
@@ -82,7 +82,7 @@ type awsCloud struct{ account *asg.Account }
 func (c awsCloud) name() string  { return "aws" }
 func (c awsCloud) where() string { return c.account.Region }
 
-func (c awsCloud) reader(s settings, logger *slog.Logger, changed func()) groupReader {
+func (c awsCloud) reader(s settings, logger *slog.Logger, changed func(expected bool)) groupReader {
 	return asg.NewReader(c.account, s.selection, s.assume, logger, changed)
 }
 
@@ -102,7 +102,7 @@ type externalCloud struct{ provider *externalgrpc.Provider }
 func (c externalCloud) name() string  { return "provider" }
 func (c externalCloud) where() string { return c.provider.Address }
 
-func (c externalCloud) reader(s settings, logger *slog.Logger, changed func()) groupReader {
+func (c externalCloud) reader(s settings, logger *slog.Logger, changed func(expected bool)) groupReader {
 	p := s.policy
 	return c.provider.NewReader(externalgrpc.Defaults{
 		UtilizationThreshold: p.UtilizationThreshold, GPUUtilizationThreshold: p.GPUUtilizationThreshold,

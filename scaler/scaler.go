@@ -153,7 +153,7 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
 	sc.aws.OK() // there are credentials; more is not known before it leads
 
-	sc.reader = cloud.reader(s, logger, func() { sc.observer.GroupsChanged() })
+	sc.reader = cloud.reader(s, logger, func(expected bool) { sc.observer.GroupsChanged(expected) })
 	sc.observer = observe.New(observe.Config{
 		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: sc.reader.Machines, GroupsFault: sc.reader.Fault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
 	})

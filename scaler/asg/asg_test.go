@@ -81,11 +81,16 @@ var assume = template.Assumptions{MemoryOverhead: 0.075, Prices: prices.Shipped(
 
 func (b *bed) reader(t *testing.T, nodes, discovery []string) *asg.Reader {
 	t.Helper()
+	return b.readerThatTells(t, nodes, discovery, nil)
+}
+
+func (b *bed) readerThatTells(t *testing.T, nodes, discovery []string, changed func(expected bool)) *asg.Reader {
+	t.Helper()
 	selection, err := asg.ParseSelection(nodes, discovery)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asg.NewReader(b.account, selection, assume, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+	return asg.NewReader(b.account, selection, assume, slog.New(slog.NewTextHandler(io.Discard, nil)), changed)
 }
 
 func read(t *testing.T, r *asg.Reader) map[string]fleet.Group {
@@ -693,6 +698,28 @@ func TestFollowTakesOver(t *testing.T) {
 	}
 	if n := len(b.Calls(fakeaws.Operation("DescribeAutoScalingGroups"))); n != described {
 		t.Errorf("%d descriptions more", n-described)
+	}
+}
+
+// Whoever is told of a reading is told whether it shows more than what we did ourselves, and is not told
+// where it shows nothing new.
+func TestOwnChangesAreExpected(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large"}}})
+	b.settled(t, "web", 1)
+	var told []bool
+	r, v := b.readerThatTells(t, []string{"0:5:web"}, nil, func(expected bool) { told = append(told, expected) }), asg.NewVerbs(b.account)
+	read(t, r)
+	if err := v.SetDesired(t.Context(), "web", 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	r.Follow(t.Context(), time.Second)
+	r.Follow(t.Context(), time.Second)
+	if err := b.SetDesired("web", 3); err != nil {
+		t.Fatal(err)
+	}
+	read(t, r)
+	if want := []bool{false, true, false}; !slices.Equal(told, want) {
+		t.Errorf("told %t, want %t", told, want)
 	}
 }
 

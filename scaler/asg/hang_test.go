@@ -161,7 +161,7 @@ func TestLaunchOutlastsOtherCalls(t *testing.T) {
 		t.Errorf("another call: %v", err)
 	}
 	answered := make(chan struct{}, 1)
-	verbs.Arrived = func() { answered <- struct{}{} }
+	verbs.Arrived = func(bool) { answered <- struct{}{} }
 	order := LaunchOrder{Group: "web", Zone: "eu-west-1a", Count: 1, Token: "token"}
 	if _, err := verbs.Launch(t.Context(), order); !errors.Is(err, ErrUnderWay) {
 		t.Fatalf("at once: %v", err)

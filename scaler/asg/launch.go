@@ -135,7 +135,7 @@ func (v *Verbs) launch(ctx context.Context, order LaunchOrder, call *launchCall)
 	}
 	close(call.done)
 	if v.Arrived != nil {
-		v.Arrived()
+		v.Arrived(err == nil && len(call.answer.Instances) >= order.Count)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestLaunchAnswersLater(t *testing.T) {
 	b := twoZones(t, fakeaws.Seconds(3)) // what is asked meanwhile takes a fraction, on any machine
 	v := asg.NewVerbs(b.account)
 	arrived := make(chan struct{}, 1)
-	v.Arrived = func() { arrived <- struct{}{} }
+	v.Arrived = func(bool) { arrived <- struct{}{} }
 	if _, err := v.Launch(t.Context(), order(2)); !errors.Is(err, asg.ErrUnderWay) {
 		t.Fatalf("error %v", err)
 	}
@@ -134,15 +134,18 @@ func TestLaunchAnswersLater(t *testing.T) {
 	b.wantDesired(t, 2)
 }
 
-// waited gives an order and waits for what comes of it.
+// waited gives an order and waits for what comes of it: all of it, or what nobody expected.
 func waited(t *testing.T, v *asg.Verbs, o asg.LaunchOrder) (asg.Launched, error) {
 	t.Helper()
-	arrived := make(chan struct{}, 1)
-	v.Arrived = func() { arrived <- struct{}{} }
+	arrived := make(chan bool, 1)
+	v.Arrived = func(expected bool) { arrived <- expected }
 	got, err := v.Launch(t.Context(), o)
-	<-arrived
+	expected := <-arrived
 	if errors.Is(err, asg.ErrUnderWay) {
 		got, err = v.Launch(t.Context(), o)
+	}
+	if all := err == nil && len(got.Instances) == o.Count; expected != all {
+		t.Errorf("expected: %t; %+v, error %v", expected, got, err)
 	}
 	return got, err
 }

@@ -26,8 +26,9 @@ type Reader struct {
 	account   *Account
 	selection Selection
 	logger    *slog.Logger
-	// changed is called after a reading that differs from the one before.
-	changed func()
+	// changed is called after a reading that differs from the one before. expected: nothing but what
+	// calls of ours have changed was sought.
+	changed func(expected bool)
 	now     func() time.Time
 
 	books  *template.Books
@@ -75,9 +76,9 @@ type reading struct {
 const OldReading = 2 * time.Minute
 
 // NewReader returns a Reader that has read nothing yet. changed may be nil.
-func NewReader(account *Account, selection Selection, assume template.Assumptions, logger *slog.Logger, changed func()) *Reader {
+func NewReader(account *Account, selection Selection, assume template.Assumptions, logger *slog.Logger, changed func(expected bool)) *Reader {
 	if changed == nil {
-		changed = func() {}
+		changed = func(bool) {}
 	}
 	r := &Reader{
 		account: account, selection: selection, logger: logger, changed: changed, now: time.Now,
@@ -315,9 +316,8 @@ func (r *Reader) read(ctx context.Context, begun func()) error {
 	r.study(ctx, now)
 	told := r.states.read(ctx, now)
 	told = r.readSpot(ctx, now) || told
-	r.keep(r.assemble(now))
-	if told {
-		r.changed()
+	if r.keep(r.assemble(now)) || told {
+		r.changed(false)
 	}
 	return nil
 }
@@ -358,7 +358,9 @@ func (r *Reader) Follow(ctx context.Context, wait time.Duration) {
 	}
 	next := r.assemble(now)
 	next.at = r.latestAt()
-	r.keep(next)
+	if r.keep(next) {
+		r.changed(true)
+	}
 	select {
 	case r.moved <- struct{}{}:
 	default:
@@ -477,7 +479,9 @@ func (r *Reader) stale(err error) {
 		next.groups = append(next.groups, g)
 		next.blueprints = append(next.blueprints, k.blueprint)
 	}
-	r.keep(next)
+	if r.keep(next) {
+		r.changed(false)
+	}
 }
 
 func (r *Reader) latestAt() time.Time {
@@ -486,8 +490,8 @@ func (r *Reader) latestAt() time.Time {
 	return r.latest.at
 }
 
-// keep makes a reading the latest.
-func (r *Reader) keep(next reading) {
+// keep makes a reading the latest, and reports whether it differs from the one before.
+func (r *Reader) keep(next reading) (news bool) {
 	r.mu.Lock()
 	// A nudge that came meanwhile still wants quick readings.
 	if nudged := r.latest.surprised; nudged.After(next.surprised) && r.now().Sub(nudged) < nudgeFor {
@@ -499,9 +503,7 @@ func (r *Reader) keep(next reading) {
 		return r.now().Sub(since) >= leavingFor || !fleet.Lists(next.groups, instance, false)
 	})
 	r.mu.Unlock()
-	if !same {
-		r.changed()
-	}
+	return !same
 }
 
 func laterOf(a, b time.Time) time.Time {

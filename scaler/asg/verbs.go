@@ -22,8 +22,8 @@ import (
 // Complete, Heartbeat, Suspend, Resume and DeleteHook. None is ever repeated in here.
 type Verbs struct {
 	// Arrived, if not nil, is called when AWS has answered a Launch, from
-	// anywhere.
-	Arrived func()
+	// anywhere. expected: it has launched all that was ordered.
+	Arrived func(expected bool)
 	// Cluster is the UID of this cluster, empty where it is not known. Groups that another
 	// one owns are not changed. Nil for a caller to whom that is all one.
 	Cluster func() types.UID

@@ -42,7 +42,7 @@ type Reader struct {
 	provider *Provider
 	defaults Defaults
 	logger   *slog.Logger
-	changed  func() // after a reading that differs from the one before
+	changed  func(expected bool) // after a reading that differs from the one before; see asg.Reader
 	now      func() time.Time
 	ended    *ledger
 
@@ -70,9 +70,9 @@ type reading struct {
 }
 
 // NewReader returns a Reader that has read nothing yet. changed may be nil.
-func (p *Provider) NewReader(defaults Defaults, logger *slog.Logger, changed func()) *Reader {
+func (p *Provider) NewReader(defaults Defaults, logger *slog.Logger, changed func(expected bool)) *Reader {
 	if changed == nil {
-		changed = func() {}
+		changed = func(bool) {}
 	}
 	return &Reader{
 		provider: p, defaults: defaults, logger: logger, changed: changed, now: time.Now, ended: &p.ended,
@@ -329,7 +329,7 @@ func (r *Reader) keep(next reading) {
 	r.latest = next
 	r.mu.Unlock()
 	if !same {
-		r.changed()
+		r.changed(false)
 	}
 }
 

@@ -48,6 +48,22 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// What AWS confirms of our own calls was decided by already; what others do to groups was not.
+func TestUrgentOfGroups(t *testing.T) {
+	for expected, want := range map[bool]time.Duration{true: latest, false: soon} {
+		synctest.Test(t, func(t *testing.T) {
+			o := New(Config{Client: fake.NewClientset(), Logger: quiet(), Groups: &groups{}})
+			o.Rest(time.Minute)
+			began := time.Now()
+			o.GroupsChanged(expected)
+			<-o.Changed()
+			if took := time.Since(began); took != want {
+				t.Errorf("expected: %t: an evaluation after %s, want %s", expected, took, want)
+			}
+		})
+	}
+}
+
 // A list of pods that a watch begins with anew may hold one that has come to wait meanwhile, and a pod
 // that has just become unschedulable waits for an answer. All else that happens to pods can wait.
 func TestUrgentOfPods(t *testing.T) {

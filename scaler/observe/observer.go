@@ -240,8 +240,15 @@ func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 // that is no more than two seconds.
 func (o *Observer) Rest(evaluation time.Duration) { o.nudge.rest(evaluation) }
 
-// GroupsChanged is for whoever reads the groups to call.
-func (o *Observer) GroupsChanged() { o.nudge.within(soon) }
+// GroupsChanged is for whoever reads the groups to call, and whoever changes them. What was expected
+// is what a decision asked for and AWS confirms: the next one knew that, so nothing waits for it.
+func (o *Observer) GroupsChanged(expected bool) {
+	if expected {
+		o.nudge.within(later)
+		return
+	}
+	o.nudge.within(soon)
+}
 
 // EventsCame is for whoever logs what others report to call. No decision goes by it.
 func (o *Observer) EventsCame() { o.nudge.within(seldom) }
