@@ -219,7 +219,7 @@ func (o *output) await(b *testing.B, words string) {
 	}
 }
 
-func memoryOf(b *testing.B, pid int) map[string]float64 {
+func memoryOf(b testing.TB, pid int) map[string]float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		b.Skip(err) // not Linux

@@ -59,6 +59,7 @@ type scaler struct {
 	troubles  troubles // the loop's
 	beside    *beside
 	shed      string // what was dropped of the state the last time; the loop's
+	settled   sync.Once
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -441,6 +442,13 @@ func (sc *scaler) turned(err error) {
 	}
 	if err == nil && sc.casBoard != nil {
 		sc.casBoard.Evaluated(time.Now())
+	}
+	if err == nil {
+		sc.settled.Do(func() {
+			if err := dropStartPages(); err != nil {
+				sc.logger.Debug("pages that the start used stay mapped", "err", err)
+			}
+		})
 	}
 }
 
