@@ -125,7 +125,7 @@ func newAutoscalerWatch(o *Observer) *autoscalerWatch {
 
 // watches are those of the leases and statuses, each by its name: so the right to see
 // them can be given by name. Of our own lease nothing is heard: its renewals would wake each
-// replica every two seconds.
+// replica every few seconds.
 func (w *autoscalerWatch) watches(names []string) []watched {
 	o := w.o
 	var list []watched

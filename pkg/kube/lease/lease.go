@@ -24,11 +24,12 @@ import (
 // else has it. The work was ended; the process may call Lead again.
 var ErrLost = errors.New("the leader lease was lost")
 
-// The times that Kubernetes' own controllers use.
+// The times that Kubernetes' own controllers use, but for the retry, which is 2 s there: to renew is half of
+// what an idle leader costs, and three tries are as long as it may fail.
 const (
 	DefaultDuration = 15 * time.Second
 	DefaultRenew    = 10 * time.Second
-	DefaultRetry    = 2 * time.Second
+	DefaultRetry    = 3 * time.Second
 )
 
 // Config says which lease, and who asks for it.
