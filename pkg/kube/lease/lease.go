@@ -25,7 +25,8 @@ import (
 var ErrLost = errors.New("the leader lease was lost")
 
 // The times that Kubernetes' own controllers use, but for the retry, which is 2 s there: to renew is half of
-// what an idle leader costs, and three tries are as long as it may fail.
+// what an idle leader costs. A leader that cannot has three tries before it gives up, and one that was
+// killed is followed after 18.5 s in the mean, in place of 17.4.
 const (
 	DefaultDuration = 15 * time.Second
 	DefaultRenew    = 10 * time.Second
