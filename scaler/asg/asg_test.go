@@ -717,8 +717,15 @@ func TestOwnChangesAreExpected(t *testing.T) {
 	if err := b.SetDesired("web", 3); err != nil {
 		t.Fatal(err)
 	}
+	if err := v.SetDesired(t.Context(), "web", 3, 4); err != nil {
+		t.Fatal(err)
+	}
+	r.Follow(t.Context(), time.Second) // which shows what was read right before the call
+	if err := b.SetDesired("web", 5); err != nil {
+		t.Fatal(err)
+	}
 	read(t, r)
-	if want := []bool{false, true, false}; !slices.Equal(told, want) {
+	if want := []bool{false, true, false, false}; !slices.Equal(told, want) {
 		t.Errorf("told %t, want %t", told, want)
 	}
 }

@@ -93,9 +93,9 @@ func (v *Verbs) Launch(ctx context.Context, order LaunchOrder) (Launched, error)
 	return call.answer, call.err
 }
 
-// newToAdd is how old a description may be by which instances are added: where something moves, and so
-// wherever more is launched, the latest reading will do. What we have launched ourselves is known without
-// it, and a launch ends nothing: what others add meanwhile comes beside it.
+// newToAdd is how old a description may be by which instances are added: where something moves, as after
+// another launch, the latest reading will do. What we have launched ourselves is known without it, and a
+// launch ends nothing: what others add meanwhile comes beside it.
 const newToAdd = steady + 2*time.Second
 
 // expects checks whether the group wants as many instances as the order expects.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -26,8 +27,8 @@ type Reader struct {
 	account   *Account
 	selection Selection
 	logger    *slog.Logger
-	// changed is called after a reading that differs from the one before. expected: nothing but what
-	// calls of ours have changed was sought.
+	// changed is called after a reading that differs from the one before. expected: by nothing but what
+	// calls of ours have changed.
 	changed func(expected bool)
 	now     func() time.Time
 
@@ -348,18 +349,21 @@ func (r *Reader) Follow(ctx context.Context, wait time.Duration) {
 	if r.Err() != nil {
 		return // what is shown is old, and says so
 	}
-	now := r.now()
+	now, expected := r.now(), true
 	for name, k := range r.known {
-		if newer, asked, found := r.account.latest.since(name, k.asked); found {
+		newer, asked, found := r.account.latest.since(name, k.asked)
+		r.account.told.complete(k.raw, now)
+		if found {
+			r.account.told.complete(&newer, now)
+			expected = expected && reflect.DeepEqual(*k.raw, newer)
 			k.raw, k.asked = &newer, asked
 		}
-		r.account.told.complete(k.raw, now)
 		k.settle(now, r.account.told.recent(name, now))
 	}
 	next := r.assemble(now)
 	next.at = r.latestAt()
 	if r.keep(next) {
-		r.changed(true)
+		r.changed(expected)
 	}
 	select {
 	case r.moved <- struct{}{}:

@@ -19,8 +19,9 @@ type told struct {
 	changes map[string][]change // by group, in their order
 }
 
-// toldFor is how long a description may be older than a change.
-const toldFor = 15 * time.Second
+// toldFor is how long a description may be older than a change: as old as one may be by which something
+// is launched, and what AWS describes then may be older still.
+const toldFor = newToAdd + 10*time.Second
 
 // change is one: the desired capacity was set, an instance ended, or some were launched.
 type change struct {

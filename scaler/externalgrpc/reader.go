@@ -42,7 +42,7 @@ type Reader struct {
 	provider *Provider
 	defaults Defaults
 	logger   *slog.Logger
-	changed  func(expected bool) // after a reading that differs from the one before; see asg.Reader
+	changed  func(expected bool) // after a reading that differs from the one before, which nobody expects to be so
 	now      func() time.Time
 	ended    *ledger
 
