@@ -59,6 +59,7 @@ func BenchmarkIdleEvaluation(b *testing.B) {
 			return planner.Begin(s, policy)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
+		awaits:   func(bool) {},
 		paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		act:      func(context.Context, []action.Action) []act.Result { return nil },
 		reread:   func(context.Context, []act.Result) {},

@@ -170,7 +170,7 @@ func (k *killing) look() {
 	actor := &act.Actor{Groups: k, Events: k, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	policy := policy.DefaultPolicy()
 	l := &loop{
-		judge:  func(fleet.Snapshot) {},
+		judge: func(fleet.Snapshot) {}, awaits: func(bool) {},
 		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) { return plan.NewPlanner().Begin(s, policy) },
 		keep:   func(fleet.State) {}, reread: func(context.Context, []act.Result) {},
 		policy: policy, remember: k.remember, paused: func(action.Action) (act.Result, bool) { return act.Result{}, false },

@@ -57,6 +57,8 @@ type loop struct {
 	// them. Due is when something that failed may be tried again.
 	act func(context.Context, []action.Action) []act.Result
 	due func(now time.Time) time.Time
+	// awaits is told, before anything is carried out, whether pods wait for the answer of a launch.
+	awaits func(answer bool)
 	// pulse sends heartbeats for which a turn lasts too long; nil where nothing is carried out.
 	pulse *pulse
 	// reread reads again what these actions may have changed.
@@ -185,6 +187,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	this.plan = rest()
 	this.took += time.Since(resumed)
 	ready, undone := l.part(this.plan.Actions)
+	l.awaits(this.plan.AwaitsAnswer)
 	settle := func(done []act.Result) fleet.State {
 		var results []plan.Result
 		for _, r := range slices.Concat(first, undone, done) {
@@ -235,6 +238,9 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	if slices.ContainsFunc(done, fallsShort) {
 		return now, nil // there may be another zone, or another group
 	}
+	if this.plan.AwaitsAnswer && slices.ContainsFunc(done, hasAnswer) {
+		return now, nil
+	}
 	return this.plan.Wake, nil
 }
 
@@ -280,6 +286,9 @@ func presumed(actions []action.Action) []act.Result {
 
 // fallsShort reports whether AWS launched less than it was asked for.
 func fallsShort(r act.Result) bool { return r.Answer != nil && r.Answer.FallsShort() }
+
+// hasAnswer reports whether AWS has answered a launch.
+func hasAnswer(r act.Result) bool { return r.Answer != nil && r.Answer.Seen }
 
 // part splits the actions into those that are tried now and those in back-off.
 func (l *loop) part(actions []action.Action) (ready []action.Action, paused []act.Result) {

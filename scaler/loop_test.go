@@ -88,6 +88,7 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return results
 		},
+		awaits:  func(bool) {},
 		paused:  func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		due:     func(time.Time) time.Time { return time.Time{} },
 		judge:   func(fleet.Snapshot) { s.note("judge") },
@@ -380,22 +381,27 @@ func TestLoopHearsAnswers(t *testing.T) {
 		answer   *launch.Answer
 		noted    bool // the launch, in the end
 		answered bool
+		awaited  bool // by pods
 		again    bool // evaluates again at once
 	}{
-		{"all came", act.Done, &launch.Answer{Seen: true, Came: 2}, true, true, false},
-		{"some came", act.Done, &launch.Answer{Seen: true, Came: 1, Failures: failed}, true, true, true},
-		{"none came", act.Failed, &launch.Answer{Seen: true, Failures: failed}, true, true, true},
-		{"not allowed", act.Failed, &launch.Answer{Seen: true, Unsteered: "no right"}, true, true, true},
-		{"nobody knows", act.Failed, &launch.Answer{}, true, false, false},
-		{"under way", act.Begun, &launch.Answer{}, true, false, false},
-		{"never sent", act.Stopped, &launch.Answer{Unsent: true}, false, false, false},
-		{"not tried", act.Stopped, nil, false, false, false},
+		{"all came", act.Done, &launch.Answer{Seen: true, Came: 2}, true, true, false, false},
+		{"all came, and pods waited for that", act.Done, &launch.Answer{Seen: true, Came: 2}, true, true, true, true},
+		{"some came", act.Done, &launch.Answer{Seen: true, Came: 1, Failures: failed}, true, true, false, true},
+		{"none came", act.Failed, &launch.Answer{Seen: true, Failures: failed}, true, true, false, true},
+		{"not allowed", act.Failed, &launch.Answer{Seen: true, Unsteered: "no right"}, true, true, false, true},
+		{"nobody knows", act.Failed, &launch.Answer{}, true, false, false, false},
+		{"under way", act.Begun, &launch.Answer{}, true, false, false, false},
+		{"under way, and pods wait for it", act.Begun, &launch.Answer{}, true, false, true, false},
+		{"never sent", act.Stopped, &launch.Answer{Unsent: true}, false, false, false, false},
+		{"not tried", act.Stopped, nil, false, false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				state := fleet.State{Launches: map[string]fleet.Launch{"web:a": {Token: "t", Count: 2}}, GrownAt: map[string]time.Time{"web": time.Now()}}
-				s := newStage(plan.Plan{Actions: []action.Action{x}, State: state}, plan.Plan{})
+				s := newStage(plan.Plan{Actions: []action.Action{x}, State: state, AwaitsAnswer: c.awaited}, plan.Plan{})
 				s.policy = policy.DefaultPolicy()
+				var awaited []bool
+				s.awaits = func(answer bool) { awaited = append(awaited, answer) }
 				var written []fleet.State
 				s.remember = func(_ context.Context, state fleet.State) error {
 					if len(written) < 2 {
@@ -406,6 +412,9 @@ func TestLoopHearsAnswers(t *testing.T) {
 				s.act = func(_ context.Context, actions []action.Action) []act.Result {
 					if len(actions) == 0 {
 						return nil
+					}
+					if want := []bool{c.awaited}; !slices.Equal(awaited, want) {
+						t.Errorf("told %t that an answer is awaited, before the call, want %t", awaited, want)
 					}
 					if len(written) != 1 || written[0].Launches["web:a"].Token != "t" {
 						t.Errorf("not written before the call: %v", written)

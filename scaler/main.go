@@ -6,6 +6,7 @@
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
 //	pulse.go    heartbeats of hooks that are overdue while that lasts
+//	startpages_linux.go, startpages_other.go what only the start uses of the program's file
 //	shadow.go   the same without hands: a dry run, and groups that are observed
 //	metrics.go  the metrics for Prometheus; metrics_drains.go those of drains, metrics_money.go
 //	            those of money; gauges.go a gauge for many values of labels

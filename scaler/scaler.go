@@ -59,7 +59,7 @@ type scaler struct {
 	troubles  troubles // the loop's
 	beside    *beside
 	shed      string // what was dropped of the state the last time; the loop's
-	settled   sync.Once
+	lean      bool   // the pages that only the start used are given up; the loop's
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -341,6 +341,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		remember: func(ctx context.Context, state fleet.State) error { return sc.remember(ctx, memory, state) },
 		keep:     memory.Keep,
 		paused:   sc.actor.BackedOff,
+		awaits:   sc.observer.Awaits,
 		act:      sc.act,
 		due:      sc.actor.Due,
 		pulse:    beats,
@@ -443,12 +444,11 @@ func (sc *scaler) turned(err error) {
 	if err == nil && sc.casBoard != nil {
 		sc.casBoard.Evaluated(time.Now())
 	}
-	if err == nil {
-		sc.settled.Do(func() {
-			if err := dropStartPages(); err != nil {
-				sc.logger.Debug("pages that the start used stay mapped", "err", err)
-			}
-		})
+	if err == nil && !sc.lean {
+		sc.lean = true
+		if err := dropStartPages(); err != nil {
+			sc.logger.Debug("pages that only the start used stay mapped", "err", err)
+		}
 	}
 }
 

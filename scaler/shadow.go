@@ -152,6 +152,7 @@ func (sc *scaler) shadowLoop(ctx context.Context, s *shadowing, observe func(now
 		act:    s.assume,
 		due:    func(time.Time) time.Time { return time.Time{} },
 		reread: func(context.Context, []act.Result) {},
+		awaits: func(bool) {}, // nothing is launched
 		judge:  func(seen fleet.Snapshot) { sc.judge(planner.Judge(seen, p)) },
 		tell:   tell,
 		logger: sc.logger,

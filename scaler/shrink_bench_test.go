@@ -39,6 +39,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 			return planner.Begin(s, policy)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
+		awaits:   func(bool) {},
 		paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		act: func(_ context.Context, actions []action.Action) []act.Result {
 			marks := map[string]time.Time{}

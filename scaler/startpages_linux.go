@@ -20,7 +20,11 @@ func dropStartPages() error {
 	if err != nil {
 		return fmt.Errorf("reading what is mapped: %w", err)
 	}
-	for _, m := range unwritten(string(smaps), own) {
+	mapped := unwritten(string(smaps), own)
+	if len(mapped) == 0 {
+		return fmt.Errorf("%s is not among what is mapped", own)
+	}
+	for _, m := range mapped {
 		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED); errno != 0 {
 			return fmt.Errorf("giving up the pages of %s: %w", own, errno)
 		}
@@ -49,8 +53,13 @@ func unwritten(smaps, file string) (found []mapping) {
 			candidate = startErr == nil && endErr == nil && !strings.Contains(fields[1], "w") && strings.HasSuffix(strings.TrimSpace(line), " "+file)
 			continue
 		}
-		if candidate && fields[0] == "Anonymous:" && fields[1] == "0" {
-			found = append(found, at)
+		switch fields[0] { // in this order
+		case "Anonymous:":
+			candidate = candidate && fields[1] == "0"
+		case "Swap:":
+			if candidate && fields[1] == "0" {
+				found = append(found, at)
+			}
 		}
 	}
 	return found

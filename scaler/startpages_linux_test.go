@@ -37,17 +37,26 @@ func TestGivenUpIsInTheFile(t *testing.T) {
 	const smaps = `00400000-01c68000 r-xp 00000000 fe:00 10404383                           /bin/the program
 Size:              24992 kB
 Anonymous:             0 kB
+Swap:                  0 kB
 VmFlags: rd ex mr mw me
 01c68000-035f4000 r--p 01868000 fe:00 10404383                           /bin/the program
 Anonymous:             4 kB
+Swap:                  0 kB
 035f4000-036cb000 rw-p 031f4000 fe:00 10404383                           /bin/the program
 Anonymous:             0 kB
+Swap:                  0 kB
+036ca000-036cb000 r--p 031f4000 fe:00 10404383                           /bin/the program
+Anonymous:             0 kB
+Swap:                  4 kB
 036cb000-036cc000 r--p 031f4000 fe:00 10404383                           /bin/another program
 Anonymous:             0 kB
+Swap:                  0 kB
 036cc000-036cd000 r--p 00000000 00:00 0
 Anonymous:             0 kB
+Swap:                  0 kB
 036cd000-036ce000 r--p 03200000 fe:00 10404383                           /bin/the program
 Anonymous:             0 kB
+Swap:                  0 kB
 `
 	want := []mapping{{0x400000, 0x1c68000}, {0x36cd000, 0x36ce000}}
 	if got := unwritten(smaps, "/bin/the program"); !slices.Equal(got, want) {

@@ -48,17 +48,22 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// What AWS confirms of our own calls was decided by already; what others do to groups was not.
+// What AWS confirms of our own calls can wait, unless pods wait for it; what others do to groups cannot.
 func TestUrgentOfGroups(t *testing.T) {
-	for expected, want := range map[bool]time.Duration{true: latest, false: soon} {
+	for _, c := range []struct {
+		expected, awaited bool
+		want              time.Duration
+	}{{true, false, latest}, {true, true, soon}, {false, false, soon}, {false, true, soon}} {
 		synctest.Test(t, func(t *testing.T) {
 			o := New(Config{Client: fake.NewClientset(), Logger: quiet(), Groups: &groups{}})
 			o.Rest(time.Minute)
+			o.Awaits(true)
+			o.Awaits(c.awaited)
 			began := time.Now()
-			o.GroupsChanged(expected)
+			o.GroupsChanged(c.expected)
 			<-o.Changed()
-			if took := time.Since(began); took != want {
-				t.Errorf("expected: %t: an evaluation after %s, want %s", expected, took, want)
+			if took := time.Since(began); took != c.want {
+				t.Errorf("expected %t, awaited %t: an evaluation after %s, want %s", c.expected, c.awaited, took, c.want)
 			}
 		})
 	}

@@ -83,6 +83,8 @@ type Observer struct {
 	wishes           *prioritiesWatch
 	spare            *bufferWatch
 	outage           outage
+	// awaits: pods wait for what AWS answers.
+	awaits atomic.Bool
 
 	pods       *table[*corev1.Pod, fleet.Pod]
 	nodes      *table[*corev1.Node, fleet.Node]
@@ -241,14 +243,18 @@ func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 func (o *Observer) Rest(evaluation time.Duration) { o.nudge.rest(evaluation) }
 
 // GroupsChanged is for whoever reads the groups to call, and whoever changes them. What was expected
-// is what a decision asked for and AWS confirms: the next one knew that, so nothing waits for it.
+// is what AWS confirms of our own calls: the decision to make them counted on it, so that nothing waits
+// for it but pods for which the group is to grow on, see Awaits.
 func (o *Observer) GroupsChanged(expected bool) {
-	if expected {
+	if expected && !o.awaits.Load() {
 		o.nudge.within(later)
 		return
 	}
 	o.nudge.within(soon)
 }
+
+// Awaits tells whether pods wait for what AWS answers.
+func (o *Observer) Awaits(answer bool) { o.awaits.Store(answer) }
 
 // EventsCame is for whoever logs what others report to call. No decision goes by it.
 func (o *Observer) EventsCame() { o.nudge.within(seldom) }

@@ -51,7 +51,7 @@ func lineIn(lines []string, i int) string {
 
 // lines are all of a plan, in its order.
 func (p Plan) lines() []string {
-	lines := []string{fmt.Sprintf("%d steps, next at %s, braked %t, stopped %t, unrecognised %v", p.Steps, p.Wake, p.Braked, p.Stopped, p.Unrecognised)}
+	lines := []string{fmt.Sprintf("%d steps, next at %s, awaits an answer %t, braked %t, stopped %t, unrecognised %v", p.Steps, p.Wake, p.AwaitsAnswer, p.Braked, p.Stopped, p.Unrecognised)}
 	for _, a := range p.Actions {
 		lines = append(lines, fmt.Sprintf("%T %s", a, encoded(a)))
 	}

@@ -23,6 +23,8 @@ type Plan struct {
 	// Wake is the latest moment of the next evaluation, if nothing happens before;
 	// zero where only an event can change the answer.
 	Wake time.Time
+	// AwaitsAnswer: a group is to grow for pods once AWS has answered a launch that is under way.
+	AwaitsAnswer bool
 	// Unrecognised counts the instances that should long have become Nodes and that we did not ask
 	// for, by group. Braked: there are so many of them, with those that may still, that none is ended.
 	Unrecognised map[string]int

@@ -32,6 +32,7 @@ func (d decision) plan() Plan {
 	p := Plan{
 		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.OtherAutoscalerActs(), Unrecognised: d.UnrecognisedByGroup(), Braked: d.Brake != nil,
 		Wake: d.Clock.Next, Steps: d.Fit.Steps(), State: outcome.Compact(d.Given),
+		AwaitsAnswer: slices.ContainsFunc(d.Groups, func(g *cluster.Group) bool { return g.Unanswered && len(g.Fresh) > 0 }),
 	}
 	if !p.Stopped {
 		p.Actions, p.Drains, p.State = action.Ordered(d.Actions), d.Carried, outcome.Compact(d.State)

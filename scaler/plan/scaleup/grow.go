@@ -491,7 +491,7 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 		d.sayGrowth(g, verdict.PodFitsUpcoming, grows.And(", unless its provider shows by {until} that the leader before asked for it", verdict.Until(shown)))
 		return
 	}
-	if g.Unanswered { // what is under way is counted already; the answer triggers the next evaluation
+	if g.Unanswered { // what is under way is counted already; the answer triggers the next evaluation, see plan.Plan.AwaitsAnswer
 		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
 	}
