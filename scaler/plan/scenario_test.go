@@ -373,7 +373,7 @@ func schedule(w *scenario.World) {
 	}
 }
 
-// render prints a plan: its actions, verdicts of those kinds, and when to evaluate again.
+// render prints a plan: its actions, verdicts of those kinds, and what brings the next evaluation.
 func render(p plan.Plan, of []string) string {
 	var out strings.Builder
 	for _, a := range p.Actions {
@@ -389,6 +389,9 @@ func render(p plan.Plan, of []string) string {
 		if slices.Contains(of, string(v.Of)) {
 			fmt.Fprintf(&out, "  %s\n", v)
 		}
+	}
+	if p.AwaitsAnswer {
+		out.WriteString("pods wait for the answer of a launch\n")
 	}
 	if !p.Wake.IsZero() {
 		fmt.Fprintf(&out, "wake %s\n", p.Wake.UTC().Format("15:04:05.999"))
