@@ -239,7 +239,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return now, nil // there may be another zone, or another group
 	}
 	if this.plan.AwaitsAnswer && slices.ContainsFunc(done, hasAnswer) {
-		return now, nil
+		return now, nil // the group grows on
 	}
 	return this.plan.Wake, nil
 }
