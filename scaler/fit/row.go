@@ -9,7 +9,8 @@ import (
 
 // Row is a list of places in the order in which they are tried, for many pods of
 // few classes: what a place has refused for good is not asked of it again. While it is
-// in use, room may come free only at places that are closed, and by taking a trial back.
+// in use, room may come free only at places that are closed, and by taking a trial back; and
+// only in trials does a pod leave that keeps others out of its domain.
 type Row struct {
 	cluster *Cluster
 	places  []*Place

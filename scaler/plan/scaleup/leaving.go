@@ -3,6 +3,7 @@ package scaleup
 import (
 	"slices"
 
+	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/seats"
 )
@@ -14,18 +15,20 @@ func (d *ScaleUp) SeatDraining() {
 	if len(leaving) == 0 {
 		return
 	}
-	open := d.Fit.NewRow(slices.Concat(d.PlacesIn(cluster.Serving), d.Staying(), d.Upcoming))
+	// All leave before the first is placed: who is still in a zone keeps others out of it, and a row remembers that.
+	var lifted []fit.Tenant
 	for _, n := range leaving {
 		if !d.Unproven(n) {
 			d.Spend(n)
 		}
-		if seats.Awaited(n) {
-			continue
+		if !seats.Awaited(n) {
+			lifted = append(lifted, d.Lifted(n)...)
 		}
-		for _, t := range d.Lifted(n) {
-			if open.Seat(t) == nil {
-				d.SettleBack(t)
-			}
+	}
+	open := d.Fit.NewRow(slices.Concat(d.PlacesIn(cluster.Serving), d.Staying(), d.Upcoming))
+	for _, t := range lifted {
+		if open.Seat(t) == nil {
+			d.SettleBack(t)
 		}
 	}
 }
