@@ -343,6 +343,25 @@ func TestPaceInACrowd(t *testing.T) {
 	}
 }
 
+// A drain whose first write was slow is through soon where evictions are answered promptly, or little
+// later, and asks for little more where they stand in a long queue.
+func TestPaceAfterASlowWrite(t *testing.T) {
+	for took, want := range map[time.Duration]int{prompt * 4 / 5: 5, prompt * 6 / 5: 8, prompt * 4: 16} { // rounds
+		p, now, rounds := newPace(), time.Now(), 0
+		p.hear(now, 2*prompt)
+		for left := 20; left > 0; rounds++ {
+			n := min(p.ask(now), left)
+			p.begun = p.begun[:n]
+			p.answer(now, n, took, drain.Accepted)
+			left -= n
+			now = now.Add(took)
+		}
+		if rounds != want {
+			t.Errorf("20 evictions of %s each: %d rounds, want %d", took, rounds, want)
+		}
+	}
+}
+
 // Where all of a server's time is the work of others, so that reads, writes and evictions are slow
 // for as long as the drain lasts, a node with as many pods as a kubelet takes is through in less than
 // half of a spot instance's two minutes.
