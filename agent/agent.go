@@ -133,6 +133,10 @@ func (l *loop) post(f func()) {
 	}
 }
 
+// gather is how long a drain waits for more of what is seen of pods and budgets, once it knows its pods: an
+// eviction brings three changes of its pod, and those of a node come within a few milliseconds of each other.
+const gather = 20 * time.Millisecond
+
 // wait waits for something new, or until wake. It returns false when it is time
 // to end.
 func (l *loop) wait(wake time.Time) bool {
@@ -148,6 +152,7 @@ func (l *loop) wait(wake time.Time) bool {
 	case f := <-l.do:
 		f()
 	case <-l.nudge:
+		l.gather()
 	case <-alarm:
 	}
 	for { // whatever else has come meanwhile is one pass too
@@ -158,6 +163,21 @@ func (l *loop) wait(wake time.Time) bool {
 		default:
 			return l.ctx.Err() == nil
 		}
+	}
+}
+
+// gather waits for more, or until there is what is not only seen.
+func (l *loop) gather() {
+	if l.drain == nil || !l.drain.listed {
+		return
+	}
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	select {
+	case <-l.ctx.Done():
+	case f := <-l.do:
+		f()
+	case <-timer.C:
 	}
 }
 

@@ -945,3 +945,47 @@ func TestAtAnyMoment(t *testing.T) {
 		})
 	}
 }
+
+// What is seen of pods while a node drains is gathered into one pass; an answer is not waited with.
+func TestWaitGathers(t *testing.T) {
+	for about, c := range map[string]struct {
+		listed bool
+		answer time.Duration // when one comes; zero for never
+		want   time.Duration
+	}{
+		"before the pods are known": {listed: false, want: 0},
+		"while they leave":          {listed: true, want: gather},
+		"beside an answer":          {listed: true, answer: gather / 4, want: gather / 4},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &loop{ctx: t.Context(), do: make(chan func()), nudge: make(chan struct{}, 1), drain: &underWay{listed: c.listed}}
+				began, answered := time.Now(), false
+				l.nudge <- struct{}{}
+				go func() {
+					time.Sleep(gather / 2)
+					select {
+					case l.nudge <- struct{}{}:
+					default:
+					}
+				}()
+				if c.answer > 0 {
+					time.AfterFunc(c.answer, func() { l.post(func() { answered = true }) })
+				}
+				if !l.wait(time.Time{}) {
+					t.Error("it ends")
+				}
+				if took := time.Since(began); took != c.want {
+					t.Errorf("a pass after %s, want %s", took, c.want)
+				}
+				if answered != (c.answer > 0) {
+					t.Errorf("answered: %t", answered)
+				}
+				if c.want == gather && len(l.nudge) > 0 {
+					t.Error("what came meanwhile is another pass")
+				}
+				time.Sleep(gather)
+			})
+		})
+	}
+}
