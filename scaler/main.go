@@ -6,6 +6,7 @@
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
 //	pulse.go    heartbeats of hooks that are overdue while that lasts
+//	garbage.go  how often garbage is collected
 //	startpages_linux.go, startpages_other.go what only the start uses of the program's file
 //	shadow.go   the same without hands: a dry run, and groups that are observed
 //	metrics.go  the metrics for Prometheus; metrics_drains.go those of drains, metrics_money.go
@@ -29,7 +30,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -44,16 +44,8 @@ import (
 	"windlass.dev/windlass/scaler/migrate"
 )
 
-// garbage is how far the heap may grow between two collections, in percent of what lives.
-// What lives are the cluster's pods and nodes, which stay for long, and an evaluation makes
-// little beside them, so that a quarter of Go's usual 100 saves a third of the heap. Where 50
-// pods a second come and go it costs two hundredths of a core more than a half would. GOGC overrules it.
-const garbage = 25
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
+	collectGarbage()
 	kube.NoticeSilence()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

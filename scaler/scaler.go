@@ -58,8 +58,9 @@ type scaler struct {
 	metrics   *metrics
 	troubles  troubles // the loop's
 	beside    *beside
-	shed      string // what was dropped of the state the last time; the loop's
-	lean      bool   // the pages that only the start used are given up; the loop's
+	shed      string    // what was dropped of the state the last time; the loop's
+	lean      bool      // the pages that only the start used are given up; the loop's
+	collector collector // the loop's
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -444,6 +445,7 @@ func (sc *scaler) turned(err error) {
 	if err == nil && sc.casBoard != nil {
 		sc.casBoard.Evaluated(time.Now())
 	}
+	sc.collector.adapt(livingBytes())
 	if err == nil && !sc.lean {
 		sc.lean = true
 		if err := dropStartPages(); err != nil {
