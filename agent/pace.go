@@ -174,24 +174,26 @@ func (p *pace) end(now, begun time.Time, answer drain.Answer) {
 		p.resumes = now.Add(rest + p.random(rest/2))
 		return
 	}
-	if answer.Outcome == drain.Accepted || answer.Outcome == drain.Gone {
+	done := answer.Outcome == drain.Accepted || answer.Outcome == drain.Gone
+	if done {
 		p.rests = 0
 	}
-	p.setWindow(p.window + p.growth(now, took))
+	p.setWindow(p.window + p.growth(now, took, done))
 }
 
 // growth for an answer that took so long: where answers are slow, or the server refused something lately, one
 // more for a round of them and not for each. Where answers are slow and the server was busy, others wait as
-// well, and a longer queue gives it no time: one more for as many rounds as the queue is long, and for eight at the
-// most, so that a node with many pods is through before its two minutes are over even if all of that is the work of
-// others. A prompt answer says more of the server's time than a slow write before: of sixty drains, the few whose first
-// write was slow ended four seconds after the others.
-func (p *pace) growth(now time.Time, took time.Duration) float64 {
-	switch slow := took > prompt; {
-	case slow && p.crowded(now):
-		queue := float64(took) / float64(prompt)
-		return 1 / (min(queue*queue, 8) * p.window)
-	case slow || isWithin(crowdedFor, p.refusedAt, now):
+// well, and a longer queue gives it no time: one more for as many rounds as they are too slow, squared, and for
+// eight at the most, so that a node with many pods is through before its two minutes are over even if all of that is
+// the work of others. That an eviction is done promptly says more of the server's time than a slow write before: of
+// sixty drains, the few whose first write was slow ended four seconds after the others. That one failed says nothing.
+func (p *pace) growth(now time.Time, took time.Duration, done bool) float64 {
+	slow, crowded := took > prompt, p.crowded(now)
+	switch {
+	case slow && crowded:
+		tooSlow := float64(took) / float64(prompt)
+		return 1 / (min(tooSlow*tooSlow, 8) * p.window)
+	case slow, crowded && !done, isWithin(crowdedFor, p.refusedAt, now):
 		return 1 / p.window
 	}
 	return 1

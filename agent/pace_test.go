@@ -343,21 +343,32 @@ func TestPaceInACrowd(t *testing.T) {
 	}
 }
 
-// A drain whose first write was slow is through soon where evictions are answered promptly, or little
-// later, and asks for little more where they stand in a long queue.
+// A drain whose first write was slow is through soon where evictions are done promptly, or little
+// later, and asks for little more where they stand in a long queue, or fail.
 func TestPaceAfterASlowWrite(t *testing.T) {
-	for took, want := range map[time.Duration]int{prompt * 4 / 5: 5, prompt * 6 / 5: 8, prompt * 4: 16} { // rounds
+	for _, c := range []struct {
+		took    time.Duration
+		outcome drain.Outcome
+		rounds  int
+	}{
+		{prompt * 4 / 5, drain.Accepted, 5},
+		{prompt * 4 / 5, drain.Gone, 5},
+		{prompt * 4 / 5, drain.Failed, 7},
+		{prompt * 4 / 5, drain.Refused, 7},
+		{prompt * 6 / 5, drain.Accepted, 8},
+		{prompt * 4, drain.Accepted, 16},
+	} {
 		p, now, rounds := newPace(), time.Now(), 0
 		p.hear(now, 2*prompt)
 		for left := 20; left > 0; rounds++ {
 			n := min(p.ask(now), left)
 			p.begun = p.begun[:n]
-			p.answer(now, n, took, drain.Accepted)
+			p.answer(now, n, c.took, c.outcome)
 			left -= n
-			now = now.Add(took)
+			now = now.Add(c.took)
 		}
-		if rounds != want {
-			t.Errorf("20 evictions of %s each: %d rounds, want %d", took, rounds, want)
+		if rounds != c.rounds {
+			t.Errorf("20 evictions, each %s after %s: %d rounds, want %d", c.outcome, c.took, rounds, c.rounds)
 		}
 	}
 }
