@@ -9,8 +9,8 @@ import (
 
 // Row is a list of places in the order in which they are tried, for many pods of
 // few classes: what a place has refused for good is not asked of it again. While it is
-// in use, room may come free only at places that are closed, and by taking a trial back; and
-// only in trials does a pod leave that keeps others out of its domain.
+// in use, room may come free only at places that are closed, and by taking a trial back. Where a
+// pod leaves outside a trial that others heed, see Heeded, the row must Forget.
 type Row struct {
 	cluster *Cluster
 	places  []*Place
@@ -37,12 +37,12 @@ type division struct {
 // NewRow makes a row of places.
 func (c *Cluster) NewRow(places []*Place) *Row {
 	r := &Row{cluster: c, places: places[:len(places):len(places)]}
-	r.begin()
+	r.Forget()
 	return r
 }
 
-// begin forgets what was learned of the places.
-func (r *Row) begin() {
+// Forget forgets what was learned of the places.
+func (r *Row) Forget() {
 	r.divided, r.seekers, r.last = map[int32]*division{}, map[*Class]*seeker{}, nil
 	r.edition = r.cluster.lore.edition
 }
@@ -65,7 +65,7 @@ func (r *Row) Find(class *Class) *Place {
 		return nil
 	}
 	if r.edition != r.cluster.lore.edition {
-		r.begin() // kinds are others now
+		r.Forget() // kinds are others now
 	}
 	s := r.seeker(class)
 	r.cluster.steps += s.weight()

@@ -106,6 +106,10 @@ func (c *Cluster) Lift(t Tenant, p *Place) {
 	c.lift(m, p, at)
 }
 
+// Heeded reports whether rules of pods count this one: it may keep others out of its domain, or draw
+// them there.
+func (c *Cluster) Heeded(t Tenant) bool { return len(c.member(t.Class).joins) > 0 }
+
 func (c *Cluster) put(m *member, t Tenant, p *Place) {
 	p.tenants, p.lent = append(p.tenants, t), false // a crew's list has no room for more
 	p.touched = c.trial

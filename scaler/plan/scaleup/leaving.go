@@ -3,7 +3,6 @@ package scaleup
 import (
 	"slices"
 
-	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/seats"
 )
@@ -15,20 +14,22 @@ func (d *ScaleUp) SeatDraining() {
 	if len(leaving) == 0 {
 		return
 	}
-	// All leave before the first is placed: who is still in a zone keeps others out of it, and a row remembers that.
-	var lifted []fit.Tenant
+	open := d.Fit.NewRow(slices.Concat(d.PlacesIn(cluster.Serving), d.Staying(), d.Upcoming))
 	for _, n := range leaving {
 		if !d.Unproven(n) {
 			d.Spend(n)
 		}
-		if !seats.Awaited(n) {
-			lifted = append(lifted, d.Lifted(n)...)
+		if seats.Awaited(n) {
+			continue
 		}
-	}
-	open := d.Fit.NewRow(slices.Concat(d.PlacesIn(cluster.Serving), d.Staying(), d.Upcoming))
-	for _, t := range lifted {
-		if open.Seat(t) == nil {
-			d.SettleBack(t)
+		lifted := d.Lifted(n)
+		if slices.ContainsFunc(lifted, d.Fit.Heeded) {
+			open.Forget() // whom they kept out of their zone may come there now
+		}
+		for _, t := range lifted {
+			if open.Seat(t) == nil {
+				d.SettleBack(t)
+			}
 		}
 	}
 }
