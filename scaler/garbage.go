@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"os"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
@@ -18,27 +17,18 @@ const (
 	leastGarbage = 6 << 20
 )
 
-// collectGarbage sets how often a process begins with. GOGC overrules it, here and below.
-func collectGarbage() {
+// resetCollection has garbage collected as often as a process begins with. GOGC overrules it, here and below.
+func resetCollection() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
 }
 
-// collector is how often a leader collects garbage.
-type collector struct {
-	percent int // as it was set last; zero for garbage
-}
-
-// adapt goes by how many bytes live. To set the percentage stops the program for a moment, so it is left
-// where little would change.
-func (c *collector) adapt(live uint64) {
-	is, want := cmp.Or(c.percent, garbage), percentOf(live)
-	if os.Getenv("GOGC") != "" || 3*is < 4*want && 3*want < 4*is {
-		return
+// adaptCollection sets how often garbage is collected by how many bytes live.
+func adaptCollection(live uint64) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percentOf(live))
 	}
-	debug.SetGCPercent(want)
-	c.percent = want
 }
 
 func percentOf(live uint64) int {

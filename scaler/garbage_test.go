@@ -6,30 +6,30 @@ import (
 	"testing"
 )
 
-// The percentage follows what lives, but not each little change, and GOGC overrules it.
-func TestCollectorAdapts(t *testing.T) {
+// How often garbage is collected follows what lives, until the lead is lost, and GOGC overrules it.
+func TestGarbageByWhatLives(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
-	t.Setenv("GOGC", "")
-	c := &collector{}
-	adapts := func(live uint64, want int) {
+	want := func(want int) {
 		t.Helper()
-		c.adapt(live)
 		got := debug.SetGCPercent(garbage)
 		debug.SetGCPercent(got)
 		if got != want {
-			t.Errorf("%d MiB live: %d, want %d", live>>20, got, want)
+			t.Errorf("%d percent, want %d", got, want)
 		}
 	}
-	adapts(1<<30, garbage)
-	adapts(23<<20, garbage) // it would be 26
-	adapts(12<<20, 50)
-	adapts(11<<20, 50)
-	adapts(3<<20, 200)
-	adapts(0, 400)
-	t.Setenv("GOGC", "70")
-	adapts(1<<30, 400)
 	t.Setenv("GOGC", "")
-	adapts(1<<30, garbage)
+	for live, percent := range map[uint64]int{1 << 30: garbage, 24 << 20: garbage, 12 << 20: 50, 3 << 20: 200, 0: 400} {
+		adaptCollection(live)
+		want(percent)
+	}
+	adaptCollection(0)
+	t.Setenv("GOGC", "70")
+	adaptCollection(1 << 30)
+	resetCollection()
+	want(400)
+	t.Setenv("GOGC", "")
+	resetCollection()
+	want(garbage)
 }
 
 func TestLivingBytes(t *testing.T) {

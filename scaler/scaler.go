@@ -58,9 +58,8 @@ type scaler struct {
 	metrics   *metrics
 	troubles  troubles // the loop's
 	beside    *beside
-	shed      string    // what was dropped of the state the last time; the loop's
-	lean      bool      // the pages that only the start used are given up; the loop's
-	collector collector // the loop's
+	shed      string // what was dropped of the state the last time; the loop's
+	lean      bool   // the pages that only the start used are given up; the loop's
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -296,6 +295,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	sc.metrics.begin()
 	sc.metrics.leader.Set(1)
 	defer sc.metrics.leader.Set(0)
+	defer resetCollection()
 	defer sc.leading.Store(false)
 	defer sc.aws.OK() // a replica that waits asks nothing of AWS
 	defer sc.forgetLatest()
@@ -445,7 +445,7 @@ func (sc *scaler) turned(err error) {
 	if err == nil && sc.casBoard != nil {
 		sc.casBoard.Evaluated(time.Now())
 	}
-	sc.collector.adapt(livingBytes())
+	adaptCollection(livingBytes())
 	if err == nil && !sc.lean {
 		sc.lean = true
 		if err := dropStartPages(); err != nil {
