@@ -2,6 +2,7 @@ package fit_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,9 +54,27 @@ func TestRowFindsTheFirst(t *testing.T) {
 		for i := range s.Nodes {
 			places = append(places, c.Add(c.TemplateFrom(&s.Nodes[i], none)))
 		}
+		// Nodes that pods leave are in no row, but in its zones.
+		in := rapid.IntRange((len(places)+1)/2, len(places)).Draw(t, "in the row")
+		places, leaving := places[:in], places[in:]
+		drawPod := func() *fleet.Pod { return s.Pods[rapid.IntRange(0, classes-1).Draw(t, "pod")] }
+		for _, p := range leaving {
+			for range rapid.IntRange(0, 3).Draw(t, "pods there") {
+				c.TrySeat(c.Tenant(drawPod()), p)
+			}
+		}
 		row := c.NewRow(places)
 		for range rapid.IntRange(1, 400).Draw(t, "pods") {
-			pod := s.Pods[rapid.IntRange(0, classes-1).Draw(t, "pod")]
+			if len(leaving) > 0 && rapid.IntRange(0, 9).Draw(t, "leaves") == 0 {
+				p := rapid.SampledFrom(leaving).Draw(t, "node")
+				for _, tenant := range slices.Clone(p.Tenants()) {
+					c.Lift(tenant, p)
+					if c.Heeded(tenant) {
+						row.Forget()
+					}
+				}
+			}
+			pod := drawPod()
 			class := c.Tenant(pod).Class
 			want := firstOpen(c, class, places, nil)
 			if got := row.Seat(c.Tenant(pod)); got != want {
