@@ -133,8 +133,8 @@ func (l *loop) post(f func()) {
 	}
 }
 
-// gather is how long a drain waits for more of what is seen of pods and budgets, once it knows its pods: an
-// eviction brings three changes of its pod, and those of a node come within a few milliseconds of each other.
+// gather is how long a drain waits for more of what is seen of pods and budgets, once evictions have begun: each
+// brings three changes of its pod, and those of a node come within a few milliseconds of each other.
 const gather = 20 * time.Millisecond
 
 // wait waits for something new, or until wake. It returns false when it is time
@@ -168,7 +168,7 @@ func (l *loop) wait(wake time.Time) bool {
 
 // gather waits for more, or until there is what is not only seen.
 func (l *loop) gather() {
-	if l.drain == nil || !l.drain.listed {
+	if l.drain == nil || !l.drain.pace.hasBegun() {
 		return
 	}
 	timer := time.NewTimer(gather)

@@ -949,17 +949,17 @@ func TestAtAnyMoment(t *testing.T) {
 // What is seen of pods while a node drains is gathered into one pass; an answer is not waited with.
 func TestWaitGathers(t *testing.T) {
 	for about, c := range map[string]struct {
-		listed bool
+		took   time.Duration // what an eviction took; zero before the first
 		answer time.Duration // when one comes; zero for never
 		want   time.Duration
 	}{
-		"before the pods are known": {listed: false, want: 0},
-		"while they leave":          {listed: true, want: gather},
-		"beside an answer":          {listed: true, answer: gather / 4, want: gather / 4},
+		"before the first eviction": {took: 0, want: 0},
+		"while pods leave":          {took: prompt, want: gather},
+		"beside an answer":          {took: prompt, answer: gather / 4, want: gather / 4},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &loop{ctx: t.Context(), do: make(chan func()), nudge: make(chan struct{}, 1), drain: &underWay{listed: c.listed}}
+				l := &loop{ctx: t.Context(), do: make(chan func()), nudge: make(chan struct{}, 1), drain: &underWay{pace: pace{took: c.took}}}
 				began, answered := time.Now(), false
 				l.nudge <- struct{}{}
 				go func() {

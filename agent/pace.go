@@ -78,7 +78,7 @@ func (p *pace) hear(now time.Time, took time.Duration) {
 	if took > prompt {
 		p.crowdedAt = now
 	}
-	if p.took != 0 || len(p.begun) > 0 {
+	if p.hasBegun() {
 		return
 	}
 	share := float64(quick) / float64(max(took, quick))
@@ -150,6 +150,9 @@ func (p *pace) resumesAfter(now time.Time) time.Time {
 
 // busy reports whether evictions are under way, or wait for their turn.
 func (p *pace) busy() bool { return len(p.begun) > 0 || p.held }
+
+// hasBegun reports whether an eviction was asked for.
+func (p *pace) hasBegun() bool { return p.took != 0 || len(p.begun) > 0 }
 
 // begin notes that one is asked for, and end what came of the one that was asked for
 // at that moment.
