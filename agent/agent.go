@@ -133,9 +133,9 @@ func (l *loop) post(f func()) {
 	}
 }
 
-// gather is how long a drain waits for more of what is seen of pods and budgets, once evictions have begun: each
+// gatherFor is how long a drain waits for more of what is seen of pods and budgets, once evictions have begun: each
 // brings three changes of its pod, and those of a node come within a few milliseconds of each other.
-const gather = 20 * time.Millisecond
+const gatherFor = 20 * time.Millisecond
 
 // wait waits for something new, or until wake. It returns false when it is time
 // to end.
@@ -166,12 +166,12 @@ func (l *loop) wait(wake time.Time) bool {
 	}
 }
 
-// gather waits for more, or until there is what is not only seen.
+// gather waits for further changes of pods and budgets. An answer ends it early.
 func (l *loop) gather() {
 	if l.drain == nil || !l.drain.pace.hasBegun() {
 		return
 	}
-	timer := time.NewTimer(gather)
+	timer := time.NewTimer(gatherFor)
 	defer timer.Stop()
 	select {
 	case <-l.ctx.Done():

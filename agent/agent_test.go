@@ -954,8 +954,8 @@ func TestWaitGathers(t *testing.T) {
 		want   time.Duration
 	}{
 		"before the first eviction": {took: 0, want: 0},
-		"while pods leave":          {took: prompt, want: gather},
-		"beside an answer":          {took: prompt, answer: gather / 4, want: gather / 4},
+		"while pods leave":          {took: prompt, want: gatherFor},
+		"beside an answer":          {took: prompt, answer: gatherFor / 4, want: gatherFor / 4},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -963,7 +963,7 @@ func TestWaitGathers(t *testing.T) {
 				began, answered := time.Now(), false
 				l.nudge <- struct{}{}
 				go func() {
-					time.Sleep(gather / 2)
+					time.Sleep(gatherFor / 2)
 					select {
 					case l.nudge <- struct{}{}:
 					default:
@@ -981,10 +981,10 @@ func TestWaitGathers(t *testing.T) {
 				if answered != (c.answer > 0) {
 					t.Errorf("answered: %t", answered)
 				}
-				if c.want == gather && len(l.nudge) > 0 {
+				if c.want == gatherFor && len(l.nudge) > 0 {
 					t.Error("what came meanwhile is another pass")
 				}
-				time.Sleep(gather)
+				time.Sleep(gatherFor)
 			})
 		})
 	}

@@ -88,7 +88,7 @@ func (p *pace) hear(now time.Time, took time.Duration) {
 	}
 }
 
-// refuse notes that the server had no time for a read or a write of the Node.
+// refuse notes that the server said that it has no time: for a read or a write of the Node, or an eviction.
 func (p *pace) refuse(now time.Time) { p.crowdedAt, p.refusedAt = now, now }
 
 func (p *pace) setWindow(to float64) { p.window = min(max(to, 1), mostAtOnce) }

@@ -17,20 +17,14 @@ const (
 	leastGarbage = 6 << 20
 )
 
-// resetCollection has garbage collected as often as a process begins with. GOGC overrules it, here and below.
-func resetCollection() {
+// collectEvery sets how far the heap may grow, in percent of what lives. GOGC overrules it.
+func collectEvery(percent int) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(percent)
 	}
 }
 
-// adaptCollection sets how often garbage is collected by how many bytes live.
-func adaptCollection(live uint64) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percentOf(live))
-	}
-}
-
+// percentOf is how far a leader's heap may grow, of which so many bytes live.
 func percentOf(live uint64) int {
 	return max(garbage, int(100*leastGarbage/max(live, leastGarbage/4)))
 }

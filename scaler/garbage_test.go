@@ -19,16 +19,16 @@ func TestGarbageByWhatLives(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	for live, percent := range map[uint64]int{1 << 30: garbage, 24 << 20: garbage, 12 << 20: 50, 3 << 20: 200, 0: 400} {
-		adaptCollection(live)
+		collectEvery(percentOf(live))
 		want(percent)
 	}
-	adaptCollection(0)
+	collectEvery(percentOf(0))
 	t.Setenv("GOGC", "70")
-	adaptCollection(1 << 30)
-	resetCollection()
+	collectEvery(percentOf(1 << 30))
+	collectEvery(garbage)
 	want(400)
 	t.Setenv("GOGC", "")
-	resetCollection()
+	collectEvery(garbage)
 	want(garbage)
 }
 

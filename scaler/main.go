@@ -45,7 +45,7 @@ import (
 )
 
 func main() {
-	resetCollection()
+	collectEvery(garbage)
 	kube.NoticeSilence()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

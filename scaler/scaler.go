@@ -295,7 +295,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	sc.metrics.begin()
 	sc.metrics.leader.Set(1)
 	defer sc.metrics.leader.Set(0)
-	defer resetCollection()
+	defer collectEvery(garbage)
 	defer sc.leading.Store(false)
 	defer sc.aws.OK() // a replica that waits asks nothing of AWS
 	defer sc.forgetLatest()
@@ -445,7 +445,7 @@ func (sc *scaler) turned(err error) {
 	if err == nil && sc.casBoard != nil {
 		sc.casBoard.Evaluated(time.Now())
 	}
-	adaptCollection(livingBytes())
+	collectEvery(percentOf(livingBytes()))
 	if err == nil && !sc.lean {
 		sc.lean = true
 		if err := dropStartPages(); err != nil {
