@@ -23,30 +23,33 @@ const (
 // more: whatever was odd is over. A node that has noticeably less than more than half of its like
 // says nothing of others.
 func (d *Templates) rememberMemory() {
-	used, there := map[string]bool{}, map[string][]int64{}
+	type seen struct {
+		instanceType, image string
+		bytes               int64
+	}
+	used, nodes := map[string]bool{}, map[seen]int{}
 	for _, g := range d.Groups {
 		for _, s := range g.NodeTemplates {
 			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
 		}
 		for _, n := range g.Nodes {
-			if n.MemoryThere < seenStep || n.Instance.Type == "" || !n.Up() {
-				continue
-			}
-			keys := []string{fleet.SeenKey(n.Instance.Type, "")}
-			if image := imageOf(g, n); image != "" {
-				keys = append(keys, fleet.SeenKey(n.Instance.Type, image))
-			}
-			for _, key := range keys {
-				there[key] = append(there[key], n.MemoryThere/seenStep*seenStep)
+			if n.MemoryThere >= seenStep && n.Instance.Type != "" && n.Up() {
+				nodes[seen{n.Instance.Type, imageOf(g, n), n.MemoryThere / seenStep * seenStep}]++
 			}
 		}
 	}
-	for key, all := range there {
+	there := map[string]map[int64]int{} // how many nodes of a key have how much
+	for s, count := range nodes {
+		for _, key := range slices.Compact([]string{fleet.SeenKey(s.instanceType, ""), fleet.SeenKey(s.instanceType, s.image)}) {
+			if there[key] == nil {
+				there[key] = map[int64]int{}
+			}
+			there[key][s.bytes] += count
+		}
+	}
+	for key, counts := range there {
 		used[key] = true
-		slices.Sort(all)
-		middle := *resource.NewQuantity(all[(len(all)-1)/2], resource.BinarySI)
-		first := slices.IndexFunc(all, func(bytes int64) bool { return !short(*resource.NewQuantity(bytes, resource.BinarySI), middle) })
-		now := *resource.NewQuantity(all[first], resource.BinarySI)
+		now := leastUsual(counts)
 		if known, ok := d.State.Seen[key]; !ok || now.Cmp(known) < 0 || short(known, now) {
 			d.State.Seen[key] = now
 		}
@@ -56,6 +59,22 @@ func (d *Templates) rememberMemory() {
 			delete(d.State.Seen, key)
 		}
 	}
+}
+
+// leastUsual is the least amount of memory, of those that so many nodes each have, that is not noticeably
+// less than what more than half of the nodes have.
+func leastUsual(counts map[int64]int) resource.Quantity {
+	amounts, nodes := slices.Sorted(maps.Keys(counts)), 0
+	for _, count := range counts {
+		nodes += count
+	}
+	middle := 0
+	for upTo := counts[amounts[0]]; upTo <= (nodes-1)/2; upTo += counts[amounts[middle]] {
+		middle++
+	}
+	quantity := func(bytes int64) resource.Quantity { return *resource.NewQuantity(bytes, resource.BinarySI) }
+	least := slices.IndexFunc(amounts, func(bytes int64) bool { return !short(quantity(bytes), quantity(amounts[middle])) })
+	return quantity(amounts[least])
 }
 
 // imageOf is the machine image of a node, where its template has it.

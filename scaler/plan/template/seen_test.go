@@ -2,11 +2,13 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -70,4 +72,21 @@ func TestSeenIsTheLeast(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Counted or one by one, it is the same.
+func TestLeastUsual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.Int64Range(90, 110), 1, 12).Draw(t, "memory of each node")
+		slices.Sort(all)
+		counts := map[int64]int{}
+		for _, bytes := range all {
+			counts[bytes]++
+		}
+		middle := all[(len(all)-1)/2]
+		want := all[slices.IndexFunc(all, func(bytes int64) bool { return float64(bytes) >= (1-noticeable)*float64(middle) })]
+		if got := leastUsual(counts); got.Value() != want {
+			t.Errorf("%d, want %d", got.Value(), want)
+		}
+	})
 }
