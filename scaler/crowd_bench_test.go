@@ -80,15 +80,15 @@ func BenchmarkIdleEvaluation(b *testing.B) {
 			b.Fatalf("the cluster does not come to rest: %v", err)
 		}
 	}
-	before := decided
+	before, version := decided, l.last.version
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := l.turn(ctx); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if decided != before {
-		b.Errorf("decided %d times although nothing changed", decided-before)
+	if again, changes := uint64(decided-before), l.last.version-version; again > changes { // a watch may come late
+		b.Errorf("decided %d times although only %d things changed", again, changes)
 	}
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms")
 	b.ReportMetric(1, "target-ms")

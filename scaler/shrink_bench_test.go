@@ -20,14 +20,14 @@ import (
 )
 
 // BenchmarkScaleDownIdle: the cost of an evaluation at 5,000 nodes with 150,000 pods of which
-// at least half of the nodes are unneeded, whose clocks run, where nothing has changed; see
-// BenchmarkIdleEvaluation.
+// at least half of the nodes are unneeded by the threshold, whose clocks run, where nothing has
+// changed; see BenchmarkIdleEvaluation.
 func BenchmarkScaleDownIdle(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
 	snapshot, version := halfEmpty(nodes, podsPerNode), uint64(1)
 	decided, marked, state := 0, 0, fleet.State{}
-	planner, policy := plan.NewPlanner(), policy.DefaultPolicy()
-	policy.UnneededTime = 24 * time.Hour
+	planner, byThreshold := plan.NewPlanner(), policy.DefaultPolicy()
+	byThreshold.Consolidate, byThreshold.UnneededTime = policy.ConsolidateUnneeded, 24*time.Hour
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
 			s := snapshot
@@ -36,7 +36,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 		},
 		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
 			decided++
-			return planner.Begin(s, policy)
+			return planner.Begin(s, byThreshold)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
 		awaits:   func(bool) {},
@@ -60,7 +60,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 		},
 		reread: func(context.Context, []act.Result) {},
 		tell:   func(evaluation) {},
-		policy: policy,
+		policy: byThreshold,
 	}
 	for looks := 0; l.last == nil || !fleet.Equal(l.last.state, state); looks++ {
 		if looks == 10 {
