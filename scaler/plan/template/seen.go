@@ -38,8 +38,9 @@ func (d *Templates) rememberMemory() {
 			}
 		}
 	}
-	there := map[string]map[int64]int{} // how many nodes of a key have how much
+	there := map[string]map[int64]int{} // how many nodes of a key have each amount
 	for s, count := range nodes {
+		// Without an image both keys are one.
 		for _, key := range slices.Compact([]string{fleet.SeenKey(s.instanceType, ""), fleet.SeenKey(s.instanceType, s.image)}) {
 			if there[key] == nil {
 				there[key] = map[int64]int{}
@@ -47,9 +48,9 @@ func (d *Templates) rememberMemory() {
 			there[key][s.bytes] += count
 		}
 	}
-	for key, counts := range there {
+	for key, nodesWith := range there {
 		used[key] = true
-		now := leastUsual(counts)
+		now := usualLeast(nodesWith)
 		if known, ok := d.State.Seen[key]; !ok || now.Cmp(known) < 0 || short(known, now) {
 			d.State.Seen[key] = now
 		}
@@ -61,15 +62,15 @@ func (d *Templates) rememberMemory() {
 	}
 }
 
-// leastUsual is the least amount of memory, of those that so many nodes each have, that is not noticeably
-// less than what more than half of the nodes have.
-func leastUsual(counts map[int64]int) resource.Quantity {
-	amounts, nodes := slices.Sorted(maps.Keys(counts)), 0
-	for _, count := range counts {
+// usualLeast is the least amount of memory that is not noticeably less than what more than half of the nodes
+// have. nodesWith is how many nodes have each amount; there is at least one.
+func usualLeast(nodesWith map[int64]int) resource.Quantity {
+	amounts, nodes := slices.Sorted(maps.Keys(nodesWith)), 0
+	for _, count := range nodesWith {
 		nodes += count
 	}
 	middle := 0
-	for upTo := counts[amounts[0]]; upTo <= (nodes-1)/2; upTo += counts[amounts[middle]] {
+	for upTo := nodesWith[amounts[0]]; upTo <= (nodes-1)/2; upTo += nodesWith[amounts[middle]] {
 		middle++
 	}
 	quantity := func(bytes int64) resource.Quantity { return *resource.NewQuantity(bytes, resource.BinarySI) }

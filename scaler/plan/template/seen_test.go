@@ -48,19 +48,27 @@ func TestSeenIsBounded(t *testing.T) {
 }
 
 // The least memory that a type was seen with counts, whole mebibytes of it. What was odd does not last: a
-// node that has much less than the others, and one that had.
+// node that has much less than the others, and one that had. A type is all of its nodes, whatever their image.
 func TestSeenIsTheLeast(t *testing.T) {
-	of := func(memory string) *cluster.Node {
+	of := func(machine, template, memory string) *cluster.Node {
 		return &cluster.Node{
 			Row:      cluster.NewRow(fleet.Node{Ready: true, Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}, 0),
-			Instance: &fleet.Instance{Type: "m5.large", Template: "lt-1:1"},
+			Instance: &fleet.Instance{Type: machine, Template: template},
 		}
 	}
-	g := &cluster.Group{
-		Group: &fleet.Group{Template: "lt-1:1", NodeTemplates: []fleet.NodeTemplate{{InstanceType: "m5.large", Image: "ami-1"}}},
-		Nodes: []*cluster.Node{of("7700Mi"), of("7884601Ki"), of("7800Mi"), of("4Gi")},
+	group := func(image string, nodes ...*cluster.Node) *cluster.Group {
+		return &cluster.Group{
+			Group: &fleet.Group{Template: "lt-1:1", NodeTemplates: []fleet.NodeTemplate{{InstanceType: "m5.large", Image: image}, {InstanceType: "c5.large", Image: image}}},
+			Nodes: nodes,
+		}
 	}
-	d := &Templates{Cluster: &cluster.Cluster{Groups: []*cluster.Group{g}}, Outcome: &outcome.Outcome{State: fleet.State{Seen: map[string]resource.Quantity{
+	const now, before = "lt-1:1", "lt-0:1"
+	one := group("ami-1",
+		of("m5.large", now, "7700Mi"), of("m5.large", now, "7884601Ki"), of("m5.large", now, "7800Mi"), of("m5.large", now, "4Gi"),
+		of("c5.large", now, "8000Mi"), of("c5.large", now, "8000Mi"),
+		of("c5.large", before, "7700Mi"), of("c5.large", before, "7700Mi"), of("c5.large", before, "7700Mi"))
+	two := group("ami-2", of("c5.large", now, "8000Mi"), of("c5.large", now, "8000Mi"))
+	d := &Templates{Cluster: &cluster.Cluster{Groups: []*cluster.Group{one, two}}, Outcome: &outcome.Outcome{State: fleet.State{Seen: map[string]resource.Quantity{
 		fleet.SeenKey("m5.large", ""): resource.MustParse("4200Mi"), fleet.SeenKey("m5.large", "ami-1"): resource.MustParse("7698Mi"),
 	}}}}
 	d.rememberMemory()
@@ -68,14 +76,17 @@ func TestSeenIsTheLeast(t *testing.T) {
 	for key, q := range d.State.Seen {
 		got[key] = q.String()
 	}
-	want := map[string]string{fleet.SeenKey("m5.large", ""): "7699Mi", fleet.SeenKey("m5.large", "ami-1"): "7698Mi"}
+	want := map[string]string{
+		fleet.SeenKey("m5.large", ""): "7699Mi", fleet.SeenKey("m5.large", "ami-1"): "7698Mi",
+		fleet.SeenKey("c5.large", ""): "8000Mi", fleet.SeenKey("c5.large", "ami-1"): "8000Mi", fleet.SeenKey("c5.large", "ami-2"): "8000Mi",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Counted or one by one, it is the same.
-func TestLeastUsual(t *testing.T) {
+// Counts of nodes give the same as a list of all nodes.
+func TestUsualLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Int64Range(90, 110), 1, 12).Draw(t, "memory of each node")
 		slices.Sort(all)
@@ -85,7 +96,7 @@ func TestLeastUsual(t *testing.T) {
 		}
 		middle := all[(len(all)-1)/2]
 		want := all[slices.IndexFunc(all, func(bytes int64) bool { return float64(bytes) >= (1-noticeable)*float64(middle) })]
-		if got := leastUsual(counts); got.Value() != want {
+		if got := usualLeast(counts); got.Value() != want {
 			t.Errorf("%d, want %d", got.Value(), want)
 		}
 	})
