@@ -19,72 +19,89 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// BenchmarkScaleDownIdle: the cost of an evaluation at 5,000 nodes with 150,000 pods of which
-// at least half of the nodes are unneeded by the threshold, whose clocks run, where nothing has
-// changed; see BenchmarkIdleEvaluation.
+// BenchmarkScaleDownIdle: the cost of an evaluation at 5,000 nodes with 150,000 pods that request
+// two fifths of them, where nothing has changed; see BenchmarkIdleEvaluation. By the threshold at least
+// half of the nodes are unneeded, and their clocks run; the usual policy has chosen which nodes are filled last.
 func BenchmarkScaleDownIdle(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
-	snapshot, version := halfEmpty(nodes, podsPerNode), uint64(1)
-	decided, marked, state := 0, 0, fleet.State{}
-	planner, byThreshold := plan.NewPlanner(), policy.DefaultPolicy()
-	byThreshold.Consolidate, byThreshold.UnneededTime = policy.ConsolidateUnneeded, 24*time.Hour
-	l := &loop{
-		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
-			s := snapshot
-			s.Now, s.State = now, state
-			return s, version, nil
-		},
-		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
-			decided++
-			return planner.Begin(s, byThreshold)
-		},
-		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
-		awaits:   func(bool) {},
-		paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
-		act: func(_ context.Context, actions []action.Action) []act.Result {
-			marks := map[string]time.Time{}
-			for _, a := range actions {
-				mark, ok := a.(action.Mark)
-				if !ok {
-					b.Fatalf("%s: want nothing but marks", a)
-				}
-				marks[mark.Node.Name] = mark.Since
+	for _, c := range []struct {
+		consolidate string
+		atLeast     map[string]int // of each kind of action, before it is idle
+	}{
+		{policy.ConsolidateUnneeded, map[string]int{"mark": nodes / 2}},
+		{policy.ConsolidateBalance, map[string]int{"steer": 1}},
+	} {
+		b.Run(c.consolidate, func(b *testing.B) {
+			snapshot, version := halfEmpty(nodes, podsPerNode), uint64(1)
+			decided, done, state := 0, map[string]int{}, fleet.State{}
+			planner, goesBy := plan.NewPlanner(), policy.DefaultPolicy()
+			goesBy.Consolidate, goesBy.UnneededTime = c.consolidate, 24*time.Hour
+			l := &loop{
+				observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
+					s := snapshot
+					s.Now, s.State = now, state
+					return s, version, nil
+				},
+				decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
+					decided++
+					return planner.Begin(s, goesBy)
+				},
+				remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
+				awaits:   func(bool) {},
+				paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
+				act: func(_ context.Context, actions []action.Action) []act.Result {
+					todo := map[string]action.Action{}
+					for _, a := range actions {
+						t := action.TraitsOf(a)
+						todo[t.Node.Name] = a
+						done[t.Kind]++
+					}
+					for i := range snapshot.Nodes {
+						n := &snapshot.Nodes[i]
+						switch a := todo[n.Name].(type) {
+						case nil:
+						case action.Mark:
+							n.Taints = contract.WithTaint(n.Taints, contract.UnneededTaint(a.Since))
+						case action.Steer:
+							n.Taints = contract.WithFillTurn(n.Taints, a.Fill)
+						default:
+							b.Fatalf("%s: want nothing but taints", a)
+						}
+					}
+					version += uint64(len(actions))
+					return nil
+				},
+				reread: func(context.Context, []act.Result) {},
+				tell:   func(evaluation) {},
+				policy: goesBy,
 			}
-			for i := range snapshot.Nodes {
-				if since, ok := marks[snapshot.Nodes[i].Name]; ok {
-					snapshot.Nodes[i].Taints = []corev1.Taint{contract.UnneededTaint(since)}
+			for looks := 0; l.last == nil || !fleet.Equal(l.last.state, state); looks++ {
+				if looks == 10 {
+					b.Fatal("the cluster does not come to rest")
+				}
+				if _, err := l.turn(b.Context()); err != nil {
+					b.Fatal(err)
 				}
 			}
-			marked, version = marked+len(marks), version+uint64(len(marks))
-			return nil
-		},
-		reread: func(context.Context, []act.Result) {},
-		tell:   func(evaluation) {},
-		policy: byThreshold,
+			for kind, least := range c.atLeast {
+				if done[kind] < least {
+					b.Errorf("%d times %s, want at least %d", done[kind], kind, least)
+				}
+			}
+			before := decided
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := l.turn(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if decided != before {
+				b.Errorf("decided %d times although nothing changed", decided-before)
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms")
+			b.ReportMetric(1, "target-ms")
+		})
 	}
-	for looks := 0; l.last == nil || !fleet.Equal(l.last.state, state); looks++ {
-		if looks == 10 {
-			b.Fatal("the cluster does not come to rest")
-		}
-		if _, err := l.turn(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	before := decided
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := l.turn(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if decided != before {
-		b.Errorf("decided %d times although nothing changed", decided-before)
-	}
-	if marked < nodes/2 {
-		b.Errorf("%d nodes are marked, want at least %d", marked, nodes/2)
-	}
-	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms")
-	b.ReportMetric(1, "target-ms")
 }
 
 // halfEmpty is a group of equal nodes whose pods request two fifths of each.
