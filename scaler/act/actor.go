@@ -142,9 +142,10 @@ func stopped(format string, args ...any) error {
 
 const (
 	// lanesAtOnce bounds how many actions of one queue are carried out at the same time, and
-	// writesAtOnce how many writes on Nodes: a scale-down of sixty nodes is asked for within their
-	// budget, also where a write takes a third of a second. What is left would wait until the pods of
-	// the others are scheduled.
+	// writesAtOnce how many of those that begin with a write on a Node: a scale-down of sixty nodes is
+	// asked for within their budget, also where a write takes a third of a second, and ends soon where
+	// all are drained in one moment. What is not asked for would wait until the pods of the others are
+	// scheduled.
 	lanesAtOnce, writesAtOnce = 8, 24
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
@@ -222,8 +223,8 @@ type queue struct {
 	atOnce int
 }
 
-// queues are lanes that do not wait for those of another queue: all others, writes on Nodes, and what
-// failed when it was tried last and may hang again and take all the time that there is. Of that comes
+// queues are lanes that do not wait for those of another queue: all others, writes on Nodes,
+// terminations, and what failed when it was tried last and may hang again and take all the time that there is. Of that comes
 // first what failed less often. What is asked of a whole group, or keeps the time of a hook, is
 // among the others also where it failed.
 func (a *Actor) queues(actions []action.Action) []queue {
@@ -231,7 +232,7 @@ func (a *Actor) queues(actions []action.Action) []queue {
 	for i, todo := range actions {
 		traits[i] = action.TraitsOf(todo)
 	}
-	var others, writes [][]int
+	var others, writes, ends [][]int
 	type retry struct {
 		lane []int
 		failure
@@ -249,6 +250,8 @@ func (a *Actor) queues(actions []action.Action) []queue {
 			again = append(again, retry{lane, last})
 		case traits[lane[0]].OnNode:
 			writes = append(writes, lane)
+		case traits[lane[0]].Turn == action.ForTheBill:
+			ends = append(ends, lane)
 		default:
 			others = append(others, lane)
 		}
@@ -258,7 +261,7 @@ func (a *Actor) queues(actions []action.Action) []queue {
 	for i := range again {
 		failed[i] = again[i].lane
 	}
-	return []queue{{others, lanesAtOnce}, {writes, writesAtOnce}, {failed, lanesAtOnce}}
+	return []queue{{others, lanesAtOnce}, {writes, writesAtOnce}, {ends, writesAtOnce}, {failed, lanesAtOnce}}
 }
 
 // lanes groups the indices of actions that must keep their order. Those come

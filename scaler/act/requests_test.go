@@ -184,7 +184,7 @@ func TestWhatFailedForLongHasItsTurn(t *testing.T) {
 	buffer := action.UpdateBuffer{}
 	b := newBed(nil)
 	b.backOffs.note(buffer, Result{Action: buffer, Outcome: Failed, Err: errors.New("no"), Ended: time.Now()})
-	if q := b.queues([]action.Action{buffer, action.Suspend{Group: "web", Process: "A"}}); len(q[0].lanes) != 1 || len(q[2].lanes) != 1 {
+	if q := b.queues([]action.Action{buffer, action.Suspend{Group: "web", Process: "A"}}); len(q[0].lanes) != 1 || len(q[len(q)-1].lanes) != 1 {
 		t.Errorf("queues %v", q)
 	}
 }
