@@ -69,6 +69,12 @@ func broken(w *world, next drain.Next) []string {
 	return append(out, brokenDates(view, next, policy)...)
 }
 
+// emptied reports whether the report on a node says that no pod is left.
+func emptied(n fleet.Node) bool {
+	r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+	return err == nil && !r.Emptied.IsZero()
+}
+
 // brokenRenewal: an open report is renewed as often as it promises, and where the API server has no
 // time, so long before its agent counts as gone that there are some tries.
 func brokenRenewal(view drain.View, next drain.Next) (out []string) {
@@ -750,7 +756,7 @@ func brokenNode(view drain.View, next drain.Next) (out []string) {
 	if _, terminating := was.Annotations[contract.AnnotationTerminating]; terminating && was.Unschedulable && !want.Unschedulable {
 		out = append(out, "uncordoned past the point of no return")
 	}
-	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 {
+	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 && (!emptied(want) || emptied(was)) {
 		out = append(out, "two writes within a second")
 	}
 	for _, t := range was.Taints {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// writeEvery bounds how often the agent writes to its Node.
+	// writeEvery bounds how often the agent writes to its Node. That the last pod has left does not
+	// wait for it: the instance is paid for until somebody reads that.
 	writeEvery = time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
 	// it explains, each in so many bytes at most.
@@ -145,7 +146,7 @@ func (d *decision) write(next *Next) {
 	if sameState(d.want, *d.Node) {
 		return
 	}
-	if !d.Written.IsZero() && !d.due(d.Written.Add(writeEvery)) {
+	if !d.Written.IsZero() && !d.empties(next.Report) && !d.due(d.Written.Add(writeEvery)) {
 		return
 	}
 	if next.Report != nil && len(d.events) > 0 { // they are recorded now: what lists them goes along
@@ -155,6 +156,12 @@ func (d *decision) write(next *Next) {
 	if next.Report != nil && next.Report.Phase.Open() {
 		d.due(d.Now.Add(d.renewsAfter(*next.Report)))
 	}
+}
+
+// empties reports whether r is the first to say that no pod is left. Where pods come and go, every
+// second report is.
+func (d *decision) empties(r *contract.Report) bool {
+	return r != nil && !r.Emptied.IsZero() && d.old != nil && d.old.Emptied.IsZero()
 }
 
 // putReport puts the report on want, but leaves the one that is there if that
