@@ -142,10 +142,10 @@ func stopped(format string, args ...any) error {
 
 const (
 	// lanesAtOnce bounds how many actions of one queue are carried out at the same time, and
-	// writesAtOnce how many of those that begin with a write on a Node: a scale-down of sixty nodes is
-	// asked for within their budget, also where a write takes a third of a second, and ends soon where
-	// all are drained in one moment. What is not asked for would wait until the pods of the others are
-	// scheduled.
+	// writesAtOnce how many writes on Nodes, and how many terminations, which write there too: a
+	// scale-down of sixty nodes is asked for within their budget, also where a write takes a third of a
+	// second, and ends soon where all are drained in one moment. What is not asked for would wait until
+	// the pods of the others are scheduled.
 	lanesAtOnce, writesAtOnce = 8, 24
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second

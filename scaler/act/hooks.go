@@ -25,7 +25,7 @@ func (a *Actor) complete(ctx context.Context, x action.Complete, b *batch) error
 		return err
 	}
 	if !x.Occupied {
-		if err := a.nothingLeft(ctx, x); err != nil {
+		if err := a.nothingLeft(ctx, x, b); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func (a *Actor) complete(ctx context.Context, x action.Complete, b *batch) error
 	return nil
 }
 
-func (a *Actor) nothingLeft(ctx context.Context, x action.Complete) error {
+func (a *Actor) nothingLeft(ctx context.Context, x action.Complete, b *batch) error {
 	if x.Node.Name == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (a *Actor) nothingLeft(ctx context.Context, x action.Complete) error {
 	if !closed(node) && !unreachable(node) {
 		return stopped("node %s is open for pods", x.Node)
 	}
-	pod, err := a.occupant(ctx, x.Node.Name)
+	pod, err := a.occupant(ctx, x.Node.Name, b)
 	if err != nil {
 		return err
 	}

@@ -39,10 +39,12 @@ type batch struct {
 	err    error
 	// listing is how long that took, in nanoseconds.
 	listing atomic.Int64
+	// podLists has a place for each list of a node's pods that may be under way.
+	podLists chan struct{}
 }
 
 func (a *Actor) newBatch(ctx context.Context, actions []action.Action) *batch {
-	b := &batch{began: time.Now(), listed: make(chan struct{})}
+	b := &batch{began: time.Now(), listed: make(chan struct{}), podLists: make(chan struct{}, lanesAtOnce)}
 	b.list = sync.OnceFunc(func() {
 		go func() {
 			began := time.Now()

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -211,6 +214,58 @@ func TestALongListHoldsUpNobodyElse(t *testing.T) {
 		}
 		if ended < 40 {
 			t.Errorf("%d of 40 ended", ended)
+		}
+	})
+}
+
+// closedNodes are as nodeList, and are read and written in no time.
+type closedNodes struct{ *nodeList }
+
+func (l closedNodes) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Node, error) {
+	i := slices.IndexFunc(l.nodes, func(n corev1.Node) bool { return n.Name == name })
+	return l.nodes[i].DeepCopy(), nil
+}
+
+func (l closedNodes) Patch(ctx context.Context, name string, _ types.PatchType, _ []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Node, error) {
+	return l.Get(ctx, name, metav1.GetOptions{})
+}
+
+// slowLists are pods whose lists take a second each.
+type slowLists struct {
+	corev1client.PodsGetter
+	corev1client.PodInterface
+	underWay, most *atomic.Int32
+}
+
+func (p slowLists) Pods(string) corev1client.PodInterface { return p }
+
+func (p slowLists) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	p.most.Store(max(p.most.Load(), p.underWay.Add(1)))
+	defer p.underWay.Add(-1)
+	time.Sleep(time.Second)
+	return &corev1.PodList{}, nil
+}
+
+// A tenant's pods that have ended may make each list of a node's pods as large as an answer may be.
+// However many nodes end at once, eight such answers are in memory at one time.
+func TestFewListsOfPodsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, pods := closedNodes{&nodeList{}}, slowLists{underWay: new(atomic.Int32), most: new(atomic.Int32)}
+		var actions []action.Action
+		for i := range 60 {
+			name, instance := fmt.Sprint("n", i), fmt.Sprint("i-", i)
+			nodes.nodes = append(nodes.nodes, closedNode(name, "aws:///a/"+instance))
+			actions = append(actions, action.Terminate{Group: "web", Instance: instance, Node: action.NodeRef{Name: name, UID: "uid1"}, ID: "a"})
+		}
+		a := &Actor{Nodes: nodes, Pods: pods, Groups: &groups{}, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		done := 0
+		for _, r := range a.Do(t.Context(), actions) {
+			if r.Outcome == Done {
+				done++
+			}
+		}
+		if most := pods.most.Load(); most != 8 || done < writesAtOnce {
+			t.Errorf("%d lists at one time, and %d have ended", most, done)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 	if err != nil {
 		return err
 	}
-	pod, err := a.occupant(ctx, x.Node.Name)
+	pod, err := a.occupant(ctx, x.Node.Name, b)
 	if err != nil {
 		return err // the mark stands; the next evaluation reads again
 	}
