@@ -69,10 +69,14 @@ func broken(w *world, next drain.Next) []string {
 	return append(out, brokenDates(view, next, policy)...)
 }
 
-// emptied reports whether the report on a node says that no pod is left.
-func emptied(n fleet.Node) bool {
-	r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-	return err == nil && !r.Emptied.IsZero()
+// drains reports whether a write says that a node is drained of which pods were reported to be left.
+func drains(was, want fleet.Node) bool {
+	old, err := contract.ParseReport(was.Annotations[contract.AnnotationDrainReport])
+	if err != nil {
+		return false
+	}
+	r, err := contract.ParseReport(want.Annotations[contract.AnnotationDrainReport])
+	return err == nil && old.Left > 0 && r.Phase == contract.PhaseDrained
 }
 
 // brokenRenewal: an open report is renewed as often as it promises, and where the API server has no
@@ -756,7 +760,7 @@ func brokenNode(view drain.View, next drain.Next) (out []string) {
 	if _, terminating := was.Annotations[contract.AnnotationTerminating]; terminating && was.Unschedulable && !want.Unschedulable {
 		out = append(out, "uncordoned past the point of no return")
 	}
-	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 && (!emptied(want) || emptied(was)) {
+	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 && !drains(was, want) {
 		out = append(out, "two writes within a second")
 	}
 	for _, t := range was.Taints {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// writeEvery bounds how often the agent writes to its Node. That the last pod has left does not
-	// wait for it: the instance is paid for until somebody reads that.
+	// writeEvery bounds how often the agent writes to its Node. That it is drained does not wait where pods
+	// were reported to be left: the instance is paid for until somebody reads that.
 	writeEvery = time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
 	// it explains, each in so many bytes at most.
@@ -146,7 +146,7 @@ func (d *decision) write(next *Next) {
 	if sameState(d.want, *d.Node) {
 		return
 	}
-	if !d.Written.IsZero() && !d.empties(next.Report) && !d.due(d.Written.Add(writeEvery)) {
+	if !d.Written.IsZero() && !d.turnsDrained(next.Report) && !d.due(d.Written.Add(writeEvery)) {
 		return
 	}
 	if next.Report != nil && len(d.events) > 0 { // they are recorded now: what lists them goes along
@@ -158,10 +158,11 @@ func (d *decision) write(next *Next) {
 	}
 }
 
-// empties reports whether r is the first to say that no pod is left. Where pods come and go, every
-// second report is.
-func (d *decision) empties(r *contract.Report) bool {
-	return r != nil && !r.Emptied.IsZero() && d.old != nil && d.old.Emptied.IsZero()
+// turnsDrained reports whether r is the first to say that the node is drained, after one that said that pods
+// are left. Where pods come and go, every second report is. A node that had none has its second, in
+// which pods arrive that were bound while it was closed.
+func (d *decision) turnsDrained(r *contract.Report) bool {
+	return r != nil && r.Phase == contract.PhaseDrained && d.old != nil && d.old.Left > 0
 }
 
 // putReport puts the report on want, but leaves the one that is there if that
