@@ -27,6 +27,8 @@ type cloud interface {
 	reader(s settings, logger *slog.Logger, changed func(expected bool)) groupReader
 	// verbs changes its groups. o knows the cluster's Nodes; nil where there is no observer.
 	verbs(o *observe.Observer) groupVerbs
+	// endsAtOnce is act.Actor's EndsAtOnce.
+	endsAtOnce() int
 	// whyNone says why there may be no group at all.
 	whyNone(s settings) string
 }
@@ -94,6 +96,8 @@ func (c awsCloud) verbs(o *observe.Observer) groupVerbs {
 	return verbs
 }
 
+func (c awsCloud) endsAtOnce() int { return 0 }
+
 func (c awsCloud) whyNone(s settings) string { return s.selection.WhyNone(c.account.Region) }
 
 // externalCloud is a provider of one's own.
@@ -118,6 +122,9 @@ func (c externalCloud) verbs(o *observe.Observer) groupVerbs {
 	}
 	return verbs
 }
+
+// endsAtOnce: as each call for a group is made alone.
+func (c externalCloud) endsAtOnce() int { return 8 }
 
 func (c externalCloud) whyNone(settings) string {
 	return fmt.Sprintf("the provider at %s names no groups", c.provider.Address)

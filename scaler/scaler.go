@@ -174,7 +174,7 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 
 func (sc *scaler) newActor(custom dynamic.Interface) *act.Actor {
 	actor := &act.Actor{
-		Nodes: sc.client.CoreV1().Nodes(), Pods: sc.client.CoreV1(), Groups: sc.cloud.verbs(sc.observer),
+		Nodes: sc.client.CoreV1().Nodes(), Pods: sc.client.CoreV1(), Groups: sc.cloud.verbs(sc.observer), EndsAtOnce: sc.cloud.endsAtOnce(),
 		Events: sc.events, Logger: sc.logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK, Now: sc.now,
 	}
 	if custom != nil {

@@ -70,6 +70,10 @@ type Actor struct {
 	// Alive, if not nil, is called after each action: an evaluation with many of them may
 	// last, and is no loop that hangs.
 	Alive func()
+	// EndsAtOnce is how many terminations go side by side, where that is fewer than usual; 0 for as
+	// many as usual. Where Groups take those of a group one after the other, their time runs while they
+	// wait.
+	EndsAtOnce int
 
 	backOffs backOffs
 	// putOff: something was left to the next evaluation since Due was asked last.
@@ -142,11 +146,14 @@ func stopped(format string, args ...any) error {
 
 const (
 	// lanesAtOnce bounds how many actions of one queue are carried out at the same time, and
-	// writesAtOnce how many writes on Nodes, and how many terminations, which write there too: a
-	// scale-down of sixty nodes is asked for within their budget, also where a write takes a third of a
-	// second, and ends soon where all are drained in one moment. What is not asked for would wait until
-	// the pods of the others are scheduled.
+	// writesAtOnce how many writes on Nodes, and beside them how many terminations, which write there
+	// too: a scale-down of sixty nodes is asked for within their budget, also where a write takes a third
+	// of a second, and ends soon where all are drained in one moment. What is not asked for would wait
+	// until the pods of the others are scheduled.
 	lanesAtOnce, writesAtOnce = 8, 24
+	// listsAtOnce bounds how many nodes' pods one queue lists at the same time, so that the answers leave
+	// the scaler its memory: on each node a tenant may have pods of kube.MostBytes that have ended.
+	listsAtOnce = 8
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
 )
@@ -157,11 +164,12 @@ const (
 // in the order of the actions. An action that fails does not keep the next one
 // back.
 func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
-	b := a.newBatch(ctx, actions)
+	nodes := a.newListing(ctx, actions)
 	results := make([]Result, len(actions))
 	var working sync.WaitGroup
 	for _, queue := range a.queues(actions) {
 		working.Go(func() {
+			b := &batch{nodes, make(chan struct{}, listsAtOnce)}
 			var atOnce errgroup.Group
 			atOnce.SetLimit(queue.atOnce)
 			for _, lane := range queue.lanes {
@@ -261,7 +269,7 @@ func (a *Actor) queues(actions []action.Action) []queue {
 	for i := range again {
 		failed[i] = again[i].lane
 	}
-	return []queue{{others, lanesAtOnce}, {writes, writesAtOnce}, {ends, writesAtOnce}, {failed, lanesAtOnce}}
+	return []queue{{others, lanesAtOnce}, {writes, writesAtOnce}, {ends, cmp.Or(a.EndsAtOnce, writesAtOnce)}, {failed, lanesAtOnce}}
 }
 
 // lanes groups the indices of actions that must keep their order. Those come

@@ -27,41 +27,46 @@ const (
 	nodesTime = 8 * time.Second
 )
 
-// batch is what the actions of one Do share.
+// batch is what the actions of one queue share.
 type batch struct {
+	*listing
+	// podLists has a place for each list of a node's pods that may be under way.
+	podLists chan struct{}
+}
+
+// listing is the list of Nodes that all actions of one Do share.
+type listing struct {
 	began time.Time
 	// list begins the list of Nodes, once: when the first action asks for it, so after
-	// everything in the batch was decided. A list that failed is not tried again.
+	// all of them were decided. A list that failed is not tried again.
 	list func()
 	// listed is closed when what follows is there.
 	listed chan struct{}
 	live   *liveNodes
 	err    error
-	// listing is how long that took, in nanoseconds.
-	listing atomic.Int64
-	// podLists has a place for each list of a node's pods that may be under way.
-	podLists chan struct{}
+	// took is how long that took, in nanoseconds.
+	took atomic.Int64
 }
 
-func (a *Actor) newBatch(ctx context.Context, actions []action.Action) *batch {
-	b := &batch{began: time.Now(), listed: make(chan struct{}), podLists: make(chan struct{}, lanesAtOnce)}
-	b.list = sync.OnceFunc(func() {
+func (a *Actor) newListing(ctx context.Context, actions []action.Action) *listing {
+	l := &listing{began: time.Now(), listed: make(chan struct{})}
+	l.list = sync.OnceFunc(func() {
 		go func() {
 			began := time.Now()
-			b.live, b.err = a.liveNodes(ctx, actions)
-			b.listing.Store(int64(time.Since(began)))
-			close(b.listed)
+			l.live, l.err = a.liveNodes(ctx, actions)
+			l.took.Store(int64(time.Since(began)))
+			close(l.listed)
 		}()
 	})
-	return b
+	return l
 }
 
-// nodes are the Nodes of the instances that the batch ends, or lets go.
-func (b *batch) nodes(ctx context.Context) (*liveNodes, error) {
-	b.list()
+// nodes are the Nodes of the instances that the actions end, or let go.
+func (l *listing) nodes(ctx context.Context) (*liveNodes, error) {
+	l.list()
 	select {
-	case <-b.listed:
-		return b.live, b.err
+	case <-l.listed:
+		return l.live, l.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the list of nodes: %w", ctx.Err())
 	}
@@ -69,12 +74,12 @@ func (b *batch) nodes(ctx context.Context) (*liveNodes, error) {
 
 // late reports whether an action is left to the next evaluation. The list of Nodes does not
 // count, because the next evaluation makes one of its own.
-func (b *batch) late(todo action.Action) bool {
+func (l *listing) late(todo action.Action) bool {
 	budget := action.TraitsOf(todo).Budget
-	return budget > 0 && time.Since(b.began)-time.Duration(b.listing.Load()) > budget
+	return budget > 0 && time.Since(l.began)-time.Duration(l.took.Load()) > budget
 }
 
-// liveNodes are, for each instance that a batch ends or lets go, the Nodes that claim to
+// liveNodes are, for each instance that the actions end or let go, the Nodes that claim to
 // be it.
 type liveNodes struct {
 	now    time.Time          // as the list began

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,42 +229,106 @@ func (l closedNodes) Patch(ctx context.Context, name string, _ types.PatchType, 
 	return l.Get(ctx, name, metav1.GetOptions{})
 }
 
-// slowLists are pods whose lists take a second each.
+// slowLists are pods whose lists take a second each, and those of a node whose name begins with "hung"
+// as long as they may.
 type slowLists struct {
 	corev1client.PodsGetter
 	corev1client.PodInterface
-	underWay, most *atomic.Int32
+	*counter
+}
+
+// counter counts what is under way.
+type counter struct {
+	mu             sync.Mutex
+	underWay, most int
+}
+
+func (l *counter) begin() (end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underWay++
+	l.most = max(l.most, l.underWay)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.underWay--
+	}
 }
 
 func (p slowLists) Pods(string) corev1client.PodInterface { return p }
 
-func (p slowLists) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
-	p.most.Store(max(p.most.Load(), p.underWay.Add(1)))
-	defer p.underWay.Add(-1)
+func (p slowLists) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+	defer p.begin()()
+	if strings.Contains(o.FieldSelector, "hung") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	time.Sleep(time.Second)
 	return &corev1.PodList{}, nil
+}
+
+// endingNodes are an actor of so many closed nodes of each name, and what ends them.
+func endingNodes(pods slowLists, count int, names ...string) (*Actor, []action.Action) {
+	nodes := closedNodes{&nodeList{}}
+	var actions []action.Action
+	for _, of := range names {
+		for i := range count {
+			name, instance := fmt.Sprint(of, i), fmt.Sprintf("i-%s-%d", of, i)
+			nodes.nodes = append(nodes.nodes, closedNode(name, "aws:///a/"+instance))
+			actions = append(actions, action.Terminate{Group: "web", Instance: instance, Node: action.NodeRef{Name: name, UID: "uid1"}, ID: "a"})
+		}
+	}
+	return &Actor{Nodes: nodes, Pods: pods, Groups: &groups{}, Events: &events{}, Logger: slog.New(slog.DiscardHandler)}, actions
+}
+
+func outcomes(results []Result) map[Outcome]int {
+	out := map[Outcome]int{}
+	for _, r := range results {
+		out[r.Outcome]++
+	}
+	return out
 }
 
 // A tenant's pods that have ended may make each list of a node's pods as large as an answer may be.
 // However many nodes end at once, eight such answers are in memory at one time.
 func TestFewListsOfPodsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nodes, pods := closedNodes{&nodeList{}}, slowLists{underWay: new(atomic.Int32), most: new(atomic.Int32)}
-		var actions []action.Action
-		for i := range 60 {
-			name, instance := fmt.Sprint("n", i), fmt.Sprint("i-", i)
-			nodes.nodes = append(nodes.nodes, closedNode(name, "aws:///a/"+instance))
-			actions = append(actions, action.Terminate{Group: "web", Instance: instance, Node: action.NodeRef{Name: name, UID: "uid1"}, ID: "a"})
+		pods := slowLists{counter: &counter{}}
+		a, actions := endingNodes(pods, 60, "n")
+		if out := outcomes(a.Do(t.Context(), actions)); pods.most != 8 || out[Done] < 24 || out[Failed]+out[Stopped] > 0 {
+			t.Errorf("%d lists at one time: %v", pods.most, out)
 		}
-		a := &Actor{Nodes: nodes, Pods: pods, Groups: &groups{}, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-		done := 0
-		for _, r := range a.Do(t.Context(), actions) {
-			if r.Outcome == Done {
-				done++
+	})
+}
+
+// Groups that take terminations one after the other are asked for fewer at a time.
+func TestFewerEndAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, actions := endingNodes(slowLists{counter: &counter{}}, 20, "n")
+		calls := &counter{}
+		a.EndsAtOnce, a.Groups = 3, &groups{during: func(string) {
+			defer calls.begin()()
+			time.Sleep(time.Second)
+		}}
+		if a.Do(t.Context(), actions); calls.most != 3 {
+			t.Errorf("%d calls at one time", calls.most)
+		}
+	})
+}
+
+// Lists that hung and hang again keep no place from those of other nodes.
+func TestHungListsHoldUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, actions := endingNodes(slowLists{counter: &counter{}}, 8, "hung", "n")
+		if out := outcomes(a.Do(t.Context(), actions[:8])); out[Failed] != 8 {
+			t.Fatalf("the hung ones: %v", out)
+		}
+		time.Sleep(firstFailure)
+		began := time.Now()
+		for i, r := range a.Do(t.Context(), actions) {
+			if took := r.Ended.Sub(began); i < 8 && r.Outcome != Failed || i >= 8 && (r.Outcome != Done || took != time.Second) {
+				t.Errorf("%s: %s after %s", r.Action, r.Outcome, took)
 			}
-		}
-		if most := pods.most.Load(); most != 8 || done < writesAtOnce {
-			t.Errorf("%d lists at one time, and %d have ended", most, done)
 		}
 	})
 }

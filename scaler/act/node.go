@@ -307,9 +307,7 @@ const endedPages = 20
 
 // occupant names a pod that the node must not go away under; empty without one.
 // The pods are listed live: at once, which the API server answers from its cache, and page by page where
-// that is too large. What has ended and is being deleted is waited for out of courtesy alone. So few nodes are
-// listed at one time that their answers leave the scaler its memory: on each of them a tenant may have pods of
-// kube.MostBytes that have ended.
+// that is too large. What has ended and is being deleted is waited for out of courtesy alone.
 func (a *Actor) occupant(ctx context.Context, node string, b *batch) (string, error) {
 	select {
 	case b.podLists <- struct{}{}:
