@@ -175,7 +175,7 @@ func (w *world) patchNode(patch []byte) (*corev1.Node, error) {
 	if err := json.Unmarshal(after, node); err != nil {
 		w.t.Errorf("decoding the node: %v", err)
 	}
-	w.writtenAt = append(w.writtenAt, nodeWrite{at: time.Now(), drains: reportOn(node).Phase == contract.PhaseDrained && reportOn(w.node).Left > 0})
+	w.writtenAt = append(w.writtenAt, nodeWrite{at: time.Now(), turnsDrained: reportOn(node).Phase == contract.PhaseDrained && reportOn(w.node).Left > 0})
 	w.setNode(node)
 	return w.node.DeepCopy(), nil
 }
@@ -183,8 +183,8 @@ func (w *world) patchNode(patch []byte) (*corev1.Node, error) {
 // nodeWrite is when the node was written, and whether that is the news that it is drained after one
 // that pods are left.
 type nodeWrite struct {
-	at     time.Time
-	drains bool
+	at           time.Time
+	turnsDrained bool
 }
 
 // setNode stores a node at a new version and sends it to the watches.
@@ -522,7 +522,7 @@ func (w *world) checkLaws() {
 		}
 	}
 	for i := 1; i < len(w.writtenAt); i++ {
-		if gap := w.writtenAt[i].at.Sub(w.writtenAt[i-1].at); gap < time.Second && !w.writtenAt[i].drains {
+		if gap := w.writtenAt[i].at.Sub(w.writtenAt[i-1].at); gap < time.Second && !w.writtenAt[i].turnsDrained {
 			w.t.Errorf("the node was written %s after the last time", gap)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // timeToAsk is how long before a deadline the world must have been left alone so that every
-// pod has been asked by then: the Node is closed first, and is written once a second at most;
+// pod has been asked by then: the Node is closed first, and while pods are left is written once a second at most;
 // a pod that could not be asked before is asked again within a dozen seconds.
 const timeToAsk = 15 * time.Second
 

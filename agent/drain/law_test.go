@@ -69,14 +69,11 @@ func broken(w *world, next drain.Next) []string {
 	return append(out, brokenDates(view, next, policy)...)
 }
 
-// drains reports whether a write says that a node is drained of which pods were reported to be left.
-func drains(was, want fleet.Node) bool {
-	old, err := contract.ParseReport(was.Annotations[contract.AnnotationDrainReport])
-	if err != nil {
-		return false
-	}
-	r, err := contract.ParseReport(want.Annotations[contract.AnnotationDrainReport])
-	return err == nil && old.Left > 0 && r.Phase == contract.PhaseDrained
+// turnsDrained reports whether r, which may be nil, says that a node is drained of which pods were reported
+// to be left.
+func turnsDrained(node *fleet.Node, r *contract.Report) bool {
+	old, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
+	return err == nil && old.Left > 0 && r != nil && r.Phase == contract.PhaseDrained
 }
 
 // brokenRenewal: an open report is renewed as often as it promises, and where the API server has no
@@ -745,6 +742,9 @@ func brokenNode(view drain.View, next drain.Next) (out []string) {
 		if len(next.Events) > 0 {
 			out = append(out, "an event without a change")
 		}
+		if view.Node != nil && turnsDrained(view.Node, next.Report) {
+			out = append(out, "that the node is drained is not written")
+		}
 		return out
 	}
 	was, want := *view.Node, *next.Node
@@ -760,7 +760,7 @@ func brokenNode(view drain.View, next drain.Next) (out []string) {
 	if _, terminating := was.Annotations[contract.AnnotationTerminating]; terminating && was.Unschedulable && !want.Unschedulable {
 		out = append(out, "uncordoned past the point of no return")
 	}
-	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 && !drains(was, want) {
+	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 && !turnsDrained(view.Node, next.Report) {
 		out = append(out, "two writes within a second")
 	}
 	for _, t := range was.Taints {

@@ -29,7 +29,7 @@ type Next struct {
 	// in which one has refused. A watch may stay open until the drain ends.
 	WatchBudgets []string
 	// Report is how the drain stands; nil where there is none. The report on the
-	// Node follows it, once a second, and at once where it says that the last pods have left.
+	// Node follows it, once a second at most, and at once where it turns drained.
 	Report *contract.Report
 	// Wake is when to decide again if nothing happens; zero for never.
 	Wake time.Time
