@@ -12,8 +12,8 @@ import (
 )
 
 // timeToAsk is how long before a deadline the world must have been left alone so that every
-// pod has been asked by then: the Node is closed first, and while pods are left is written once a second at most;
-// a pod that could not be asked before is asked again within a dozen seconds.
+// pod has been asked by then: the Node is closed first, and while pods are left is written once a
+// second at most; a pod that could not be asked before is asked again within a dozen seconds.
 const timeToAsk = 15 * time.Second
 
 // unasked is law 21. It speaks from below, where other laws bound what is done: before a deadline that

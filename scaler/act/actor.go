@@ -232,9 +232,9 @@ type queue struct {
 }
 
 // queues are lanes that do not wait for those of another queue: all others, writes on Nodes,
-// terminations, and what failed when it was tried last and may hang again and take all the time that there is. Of that comes
-// first what failed less often. What is asked of a whole group, or keeps the time of a hook, is
-// among the others also where it failed.
+// terminations, and what failed when it was tried last and may hang again and take all the time that
+// there is. Of that comes first what failed less often. What is asked of a whole group, or keeps the
+// time of a hook, is among the others also where it failed.
 func (a *Actor) queues(actions []action.Action) []queue {
 	traits, now := make([]action.Traits, len(actions)), a.now()
 	for i, todo := range actions {

@@ -243,15 +243,15 @@ type counter struct {
 	underWay, most int
 }
 
-func (l *counter) begin() (end func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.underWay++
-	l.most = max(l.most, l.underWay)
+func (c *counter) begin() (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.underWay++
+	c.most = max(c.most, c.underWay)
 	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.underWay--
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.underWay--
 	}
 }
 
