@@ -109,7 +109,6 @@ func New(s fleet.Snapshot, p policy.Policy, register *Register) *Cluster {
 // goes by the node templates as they are by then.
 func (d *Cluster) FindStages() {
 	for _, n := range d.Nodes {
-		n.read()
 		n.Stage = d.stageOf(n)
 	}
 	d.findZones()
@@ -158,7 +157,7 @@ func (d *Cluster) house(register *Register) {
 	for i, n := range d.Nodes {
 		n.Roll = nobody
 		if i+1 == len(d.Nodes) || d.Nodes[i+1].Name != n.Name {
-			n.Roll = register.at(n.Name)
+			n.Roll = register.households[register.nodeHomes[i]].Roll
 		}
 		housed += len(n.Pods)
 	}

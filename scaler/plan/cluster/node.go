@@ -57,28 +57,13 @@ type Node struct {
 	// Held: its drain waits for a permit, and it is not its turn; see drains.Drains.TakeTurns.
 	Held bool
 	// Released: this plan takes its cordon off; see scaleup.ScaleUp.LimitCordons.
-	Released  bool
-	Requested bool
-	Reported  bool
-	// Mark is the request whose termination has begun; empty before.
-	Mark string
+	Released bool
 	// Awaits is the key of a taint for which something has yet to come up on the node;
 	// empty without one.
 	Awaits       string
 	sameInstance *Node // another Node with the same providerID, if there is one
 	Slices       []*resourcev1.ResourceSlice
-	// Unreadable is what is wrong with the request, if one stands there that cannot be parsed.
-	Unreadable error
-	Details    verdict.Details
-
-	Request contract.Request
-	Report  contract.Report
-	// NotYet is what we last wrote to a drain that waits; zero without one.
-	NotYet contract.NotYet
-	// Noticed are the notices that the agent has written down, and garbled is what is
-	// wrong with what it wrote.
-	Noticed contract.NoticedList
-	Garbled verdict.Details
+	Details      verdict.Details
 	// Moved are its pods that were given a seat elsewhere, because it is scaled down.
 	Moved []Move
 	// ReturnsSince is since when it is in stage Returning.

@@ -25,10 +25,11 @@ type Register struct {
 	// are being deleted, and restless those of which time alone may change what the rules say.
 	unbound, speaking, ending, restless household
 
-	// nodeRows are the nodes as they were read, row by row, and nodeOrder their rows by name. nodes is
-	// memory that each evaluation uses again.
+	// nodeRows are the nodes as they were read, row by row. nodeOrder are their rows by name, and
+	// nodeHomes in that order the numbers of their names. nodes is memory that each evaluation uses again.
 	nodeRows  []*Row
 	nodeOrder []int32
+	nodeHomes []int32
 	nodes     []Node
 	// members are the instances of the last snapshot.
 	members members
@@ -52,7 +53,7 @@ type household struct {
 
 // update takes over the pods of a snapshot.
 func (r *Register) update(pods []*fleet.Pod) {
-	if len(r.homes) > 2*len(pods)+1000 { // most of these nodes are gone
+	if len(r.homes) > 2*(len(pods)+len(r.nodeRows))+1000 { // most of these nodes are gone
 		*r = Register{nodeRows: r.nodeRows, nodeOrder: r.nodeOrder, nodes: r.nodes, members: r.members}
 	}
 	if r.homes == nil {
@@ -106,17 +107,23 @@ func (r *Register) touch(p *fleet.Pod, row int32) {
 	if p.Node == "" {
 		return
 	}
-	number, known := r.homes[p.Node]
-	if !known {
-		number = int32(len(r.households))
-		r.homes[p.Node] = number
-		r.households = append(r.households, household{Roll: nobody})
-	}
+	number := r.homeOf(p.Node)
 	h := &r.households[number]
 	if !h.touched {
 		r.touched = append(r.touched, number)
 	}
 	h.touch(row, true)
+}
+
+// homeOf is the number of a node's name.
+func (r *Register) homeOf(node string) int32 {
+	number, known := r.homes[node]
+	if !known {
+		number = int32(len(r.households))
+		r.homes[node] = number
+		r.households = append(r.households, household{Roll: nobody})
+	}
+	return number
 }
 
 func (h *household) touch(row int32, stands bool) {
@@ -147,14 +154,6 @@ func (h *household) rewrite(pods []*fleet.Pod) {
 		h.Pods[i] = pods[row]
 	}
 	h.fresh, h.touched = h.fresh[:0], false
-}
-
-// at are the pods with the name of a node.
-func (r *Register) at(node string) *Roll {
-	if number, known := r.homes[node]; known {
-		return r.households[number].Roll
-	}
-	return nobody
 }
 
 // sortRows sorts rows as byName does their pods, but compares names that stand side by

@@ -39,7 +39,7 @@ func TestRegister(t *testing.T) {
 			for _, node := range []string{"n", "m"} {
 				want := slices.SortedFunc(slices.Values(pods), byName)
 				want = slices.DeleteFunc(want, func(p *fleet.Pod) bool { return p.Node != node })
-				roll := register.at(node)
+				roll := register.households[register.homeOf(node)].Roll
 				if !slices.Equal(roll.Pods, want) {
 					t.Fatalf("look %d: other pods at %s", look, node)
 				}

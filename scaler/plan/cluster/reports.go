@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"reflect"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -31,26 +32,55 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// read takes what scaler, agent and people wrote on the node. A value that does not parse counts as
+// Words are what scaler, agent and people wrote on a node. A value that does not parse counts as
 // absent: the agent reports a bad request to people, and a report that cannot be parsed answers
 // nothing. The node's verdict names those.
-func (n *Node) read() {
-	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
+type Words struct {
+	Requested bool
+	Reported  bool
+	Request   contract.Request
+	Report    contract.Report
+	// Unreadable is what is wrong with the request, if one stands there that cannot be parsed.
+	Unreadable error
+	// NotYet is what we last wrote to a drain that waits; zero without one.
+	NotYet contract.NotYet
+	// Noticed are the notices that the agent has written down, and Garbled is what is
+	// wrong with what it wrote.
+	Noticed contract.NoticedList
+	Garbled verdict.Details
+	// Mark is the request whose termination has begun; empty before.
+	Mark string
+	// OutOfService: we have marked its machine as down, and Down is the id of that instance.
+	OutOfService bool
+	Down         string
+}
+
+// nothing is written on most nodes, and there are thousands.
+var nothing = &Words{}
+
+func wordsOf(annotations map[string]string) *Words {
+	var w Words
+	if value, ok := annotations[contract.AnnotationDrainRequest]; ok {
 		r, err := contract.ParseRequest(value)
-		n.Request, n.Requested, n.Unreadable = r, err == nil, err
+		w.Request, w.Requested, w.Unreadable = r, err == nil, err
 	}
-	if value, ok := n.Annotations[contract.AnnotationDrainReport]; ok {
+	if value, ok := annotations[contract.AnnotationDrainReport]; ok {
 		r, err := contract.ParseReport(value)
-		n.Report, n.Reported = r, err == nil
-		n.garble(err)
+		w.Report, w.Reported = r, err == nil
+		w.garble(err)
 	}
-	if value, told := n.Annotations[contract.AnnotationDrainNotYet]; told {
-		n.NotYet, _ = contract.ParseNotYet(value) // one that cannot be parsed is none
+	if value, told := annotations[contract.AnnotationDrainNotYet]; told {
+		w.NotYet, _ = contract.ParseNotYet(value) // one that cannot be parsed is none
 	}
-	noticed, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
-	n.Noticed = noticed
-	n.garble(err)
-	n.Mark = n.Annotations[contract.AnnotationTerminating]
+	noticed, err := contract.ParseNoticed(annotations[contract.AnnotationNotices])
+	w.Noticed = noticed
+	w.garble(err)
+	w.Mark = annotations[contract.AnnotationTerminating]
+	w.Down, w.OutOfService = annotations[contract.AnnotationOutOfService]
+	if reflect.ValueOf(w).IsZero() {
+		return nothing
+	}
+	return &w
 }
 
 // Answered is the report, if it is about that request or notice.
@@ -62,9 +92,9 @@ func (n *Node) Answered(id string) (contract.Report, bool) {
 }
 
 // garble notes that what an agent wrote on the node cannot be read.
-func (n *Node) garble(err error) {
+func (w *Words) garble(err error) {
 	if err != nil {
-		n.Garbled = n.Garbled.Then(verdict.Quote(err.Error()))
+		w.Garbled = w.Garbled.Then(verdict.Quote(err.Error()))
 	}
 }
 

@@ -11,8 +11,7 @@ import (
 // inServiceAgain reports whether a taint is there because the machine was down, and whether it is
 // removed at once, as the node is Ready: a pod that is pending just then must not trigger scale-up.
 func inServiceAgain(n *Node, t corev1.Taint) bool {
-	_, ours := n.Annotations[contract.AnnotationOutOfService]
-	return ours && n.Ready && t.Key == corev1.TaintNodeOutOfService
+	return n.OutOfService && n.Ready && t.Key == corev1.TaintNodeOutOfService
 }
 
 // ReturnsWithin is how long a node whose drain was cancelled counts as a place for pods. An agent

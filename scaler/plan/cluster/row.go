@@ -18,6 +18,7 @@ import (
 // goes by its Row.
 type Row struct {
 	*fleet.Node
+	*Words
 	// Number is the row in the snapshot.
 	Number int
 	// id is that of its instance, zone its own, and weakly are those of others that it names; see fleet.Node.WeakIDs.
@@ -42,7 +43,7 @@ const mostCores, mostMemory = 1 << 20, 64 << 40
 
 // NewRow finds out what follows from a node.
 func NewRow(n fleet.Node, number int) *Row {
-	r := &Row{Node: &n, Number: number, id: n.InstanceID(), zone: n.Zone(), weakly: slices.Collect(n.WeakIDs())}
+	r := &Row{Node: &n, Words: wordsOf(n.Annotations), Number: number, id: n.InstanceID(), zone: n.Zone(), weakly: slices.Collect(n.WeakIDs())}
 	r.MilliCPU, r.Memory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
 	r.milli, r.bytes = r.MilliCPU, r.Memory
 	if len(n.Capacity) > 0 {
@@ -105,7 +106,7 @@ func (r *Register) nodesOf(s fleet.Snapshot, p policy.Policy) []*Node {
 		others = others || r.nodeRows[i].Name != row.Name || r.nodeRows[i].UID != row.UID
 		r.nodeRows[i] = row
 	}
-	if others {
+	if others || len(r.nodeHomes) < len(r.nodeRows) {
 		r.sortNodes()
 	}
 	nodes := make([]*Node, len(r.nodeRows))
@@ -117,7 +118,7 @@ func (r *Register) nodesOf(s fleet.Snapshot, p policy.Policy) []*Node {
 	return nodes
 }
 
-// sortNodes finds the order of the nodes by name.
+// sortNodes finds the order of the nodes by name, and the numbers of their names.
 func (r *Register) sortNodes() {
 	r.nodeOrder = r.nodeOrder[:0]
 	for i := range r.nodeRows {
@@ -127,6 +128,10 @@ func (r *Register) sortNodes() {
 		a, b := r.nodeRows[i], r.nodeRows[j]
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
+	r.nodeHomes = r.nodeHomes[:0]
+	for _, row := range r.nodeOrder {
+		r.nodeHomes = append(r.nodeHomes, r.homeOf(r.nodeRows[row].Name))
+	}
 }
 
 // accelerators begin the names of what device plugins report on accelerated instances

@@ -24,20 +24,23 @@ func (d *Hooks) MarkOutOfService() {
 		return bearers[id] > 1
 	}
 	for _, n := range d.Nodes {
+		if n.Ready && !n.OutOfService {
+			continue // as most are
+		}
 		machine, told := d.Machines[n.InstanceID()]
 		group, ours := d.launchedBy(n, machine)
-		switch of, marked := n.Annotations[contract.AnnotationOutOfService]; {
-		case marked && n.Ready:
+		switch {
+		case n.OutOfService && n.Ready:
 			d.takeBackOutOfService(n, group, verdict.Say("it is Ready again"))
-		case marked && of != n.InstanceID():
-			d.takeBackOutOfService(n, group, verdict.Say("its out-of-service mark is for {instance}, and it is another instance now", verdict.Instance(contract.Shorten(of, cluster.MostCause))))
-		case marked && told && !machine.Down():
+		case n.OutOfService && n.Down != n.InstanceID():
+			d.takeBackOutOfService(n, group, verdict.Say("its out-of-service mark is for {instance}, and it is another instance now", verdict.Instance(contract.Shorten(n.Down, cluster.MostCause))))
+		case n.OutOfService && told && !machine.Down():
 			d.takeBackOutOfService(n, group, verdict.Say("EC2 says that {instance} is {state}", verdict.Instance(n.InstanceID()), verdict.State(machine.State)))
-		case marked && !told:
+		case n.OutOfService && !told:
 			n.Say(verdict.NodeOutOfService, verdict.Say("its machine was down when it was marked out of service, and EC2 does not report it now").Then(verdict.Say("the mark stays until it is Ready again")))
-		case marked:
+		case n.OutOfService:
 			n.Say(verdict.NodeOutOfService, verdict.Say("its machine is down, and it is marked out of service until it is Ready again"))
-		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InWarmPool() || hasOutOfService(n):
+		case !d.Policy.OutOfService || n.Attached == 0 || !told || !machine.Down() || !ours || n.InWarmPool() || hasOutOfService(n):
 		case borneTwice(n.InstanceID()) || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != nil:
 			n.Say(verdict.NodeHeld, verdict.Say("EC2 says that {instance} is {state}, and it is not marked out of service: another Node may be that machine",
 				verdict.Instance(n.InstanceID()), verdict.State(machine.State)))
