@@ -42,30 +42,30 @@ func (d decision) plan() Plan {
 
 // verdicts has one for each pending pod, node and group, by kind and name.
 func (d decision) verdicts() []*verdict.Verdict {
-	list := slices.Grow(d.PodVerdicts, len(d.DisownedVerdicts)+len(d.Nodes)+len(d.Groups))
-	list = append(list, d.DisownedVerdicts...)
+	groups := d.DisownedVerdicts
 	for _, g := range d.Groups {
 		reason, details := d.groupVerdict(g)
-		list = append(list, &verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
+		groups = append(groups, &verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 	}
+	slices.SortFunc(groups, byName)
+	slices.SortFunc(d.PodVerdicts, byName)
+	list := slices.Grow(groups, len(d.Nodes)+len(d.PodVerdicts))
 	d.kept.said = append(d.kept.said[:min(len(d.kept.said), len(d.Nodes))], make([]*verdict.Verdict, max(0, len(d.Nodes)-len(d.kept.said)))...)
-	for _, n := range d.Nodes {
+	for _, n := range d.Nodes { // by name already
 		details := n.Details
 		if n.Garbled != nil {
 			details = details.Then(n.Garbled)
 		}
 		list = append(list, d.kept.say(n.Number, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details}))
 	}
-	slices.SortFunc(list, func(a, b *verdict.Verdict) int { // cmp.Or would compare all of it each time
-		if by := cmp.Compare(a.Of, b.Of); by != 0 {
-			return by
-		}
-		if by := cmp.Compare(a.Name, b.Name); by != 0 {
-			return by
-		}
-		return cmp.Compare(a.UID, b.UID)
-	})
-	return list
+	return append(list, d.PodVerdicts...)
+}
+
+func byName(a, b *verdict.Verdict) int { // cmp.Or would compare all of it each time
+	if by := cmp.Compare(a.Name, b.Name); by != 0 {
+		return by
+	}
+	return cmp.Compare(a.UID, b.UID)
 }
 
 // say is the verdict on the node of a row: that of the last plan where it says the same. Others may

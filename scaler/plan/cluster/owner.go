@@ -38,11 +38,14 @@ type disowned struct {
 	reason verdict.Reason
 }
 
+// inNoGroup is said of all nodes of a cluster that its groups share with others.
+var inNoGroup = verdict.Say("its instance is in no group of this scaler")
+
 // SayWithoutGroup gives a verdict to a node that is in no group that may be changed.
 func (d *Cluster) SayWithoutGroup(n *Node) {
 	switch of := d.disowned[n.InstanceID()]; of.reason {
 	case "":
-		n.Say(verdict.NodeNotInAnyGroup, verdict.Say("its instance is in no group of this scaler"))
+		n.Say(verdict.NodeNotInAnyGroup, inNoGroup)
 	case verdict.GroupObserved:
 		n.Say(verdict.NodeObserved, verdict.Say("the tag {tag} has its group {group} observed: nothing is done with it", verdict.Tag(contract.TagMode), verdict.Group(of.group)))
 	default:

@@ -53,7 +53,7 @@ func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group string, deta
 		return
 	}
 	if o.PodVerdicts == nil {
-		o.PodVerdicts = make([]*verdict.Verdict, 0, len(o.facts.Unbound.Pods)+len(o.facts.Nodes)+len(o.facts.Groups))
+		o.PodVerdicts = make([]*verdict.Verdict, 0, len(o.facts.Unbound.Pods))
 	}
 	o.PodVerdicts = append(o.PodVerdicts, &verdict.Verdict{
 		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Details: details,
