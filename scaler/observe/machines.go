@@ -24,8 +24,11 @@ func (o *Observer) askMachines() machines {
 	var ids []string
 	for i := range nodes {
 		n := &nodes[i]
+		if n.Ready {
+			continue // as most are
+		}
 		_, marked := n.Annotations[contract.AnnotationOutOfService]
-		if id := n.InstanceID(); strings.HasPrefix(id, "i-") && !n.Ready && (n.Attached > 0 && o.config.OutOfService || marked) {
+		if id := n.InstanceID(); strings.HasPrefix(id, "i-") && (n.Attached > 0 && o.config.OutOfService || marked) {
 			ids = append(ids, id)
 		}
 	}

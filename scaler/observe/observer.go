@@ -375,7 +375,7 @@ func (o *Observer) keptAny() bool {
 func (o *Observer) noteGroups(groups []fleet.Group) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !slices.EqualFunc(o.groups, groups, sameGroup) {
+	if !sameRows(o.groups, groups) && !slices.EqualFunc(o.groups, groups, sameGroup) {
 		o.groups = groups
 		o.version.Add(1)
 	}
@@ -440,9 +440,9 @@ func (o *Observer) NodeOf(instance string) (fleet.Node, bool) {
 	return fleet.Node{}, false
 }
 
-// sameRows knows rows by where they are: a table never writes to what it has
+// sameRows knows rows by where they are: nothing is written to what was
 // handed out.
-func sameRows[T any](a, b []*T) bool {
+func sameRows[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
